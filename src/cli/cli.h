@@ -1,0 +1,16 @@
+// The command line: one verb a file. A verb adds its subcommand and a callback that does the work and throws dz::Error.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace dz::cli {
+
+// Parses, runs the verb, prints errors; the exit code of the process (docs/exit-codes.md).
+int run(int argc, char** argv);
+
+// A verb that ends without an error but with another code than 0 (verify, parity) calls this from its callback.
+void set_exit_code(int code);
+
+}  // namespace dz::cli

@@ -1,0 +1,54 @@
+// Ops on f32 state: lane merge, casts, gradient norm, AdamW. Unit: an element, or a block of kNormBlock elements for the norm.
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace dz {
+class ThreadPool;
+}
+
+namespace dz::kernels {
+
+inline constexpr int64_t kNormBlock = 4096;
+
+// a[i] = a[i] + b[i]: one node of the lane tree, a being the lower lanes.
+struct Add {
+  int64_t count = 0;
+  float* a = nullptr;
+  const float* b = nullptr;
+};
+
+// out[i] = to_bf16(x[i]): the weights of a step.
+struct CastToBf16 {
+  int64_t count = 0;
+  const float* x = nullptr;
+  bf16* out = nullptr;
+};
+
+// sums[b] = sum of squares in double of block b (kNormBlock elements) by the row rule: 16 lanes, fma, tree.
+struct SquaredNorms {
+  int64_t count = 0;
+  const float* x = nullptr;
+  double* sums = nullptr;                 // [ceil(count / kNormBlock)]
+};
+
+// One AdamW update in the order of OLMo-core's foreach form, each operation rounded, no fma:
+//   g = gradient * clip; p = p * decay; m = m * m_keep + g * m_take; v = v * v_keep + (g * g) * v_take;
+//   d = sqrt(v) / sqrt_bc2 + eps; p = p + (m / d) * step          (step = -(1 / bc1) * float(lr))
+struct AdamW {
+  int64_t count = 0;
+  float clip = 1, decay = 1, m_keep = 0, m_take = 0, v_keep = 0, v_take = 0, sqrt_bc2 = 1, eps = 0, step = 0;
+  const float* gradient = nullptr;
+  float* p = nullptr;
+  float* m = nullptr;
+  float* v = nullptr;
+};
+
+void add(const Add& args, ThreadPool& pool);
+void cast_to_bf16(const CastToBf16& args, ThreadPool& pool);
+void squared_norms(const SquaredNorms& args, ThreadPool& pool);
+void adamw(const AdamW& args, ThreadPool& pool);
+
+}  // namespace dz::kernels
