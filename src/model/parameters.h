@@ -1,0 +1,60 @@
+// One float32 arena with a tensor for each parameter, in byte order of the names: weights, gradients and moments all have this form.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/tensor.h"
+#include "model/config.h"
+
+namespace dz {
+class ThreadPool;
+}
+
+namespace dz::model {
+
+class Parameters {
+ public:
+  // Gradients of a tied model hold one tensor more, the head's own part: it goes through lanes and tree apart from the embedding's.
+  enum class Role : uint8_t { kState, kGradient };
+
+  explicit Parameters(const ModelConfig& config, Role role = Role::kState);  // every value +0
+
+  // The parameters of the model; the extra gradient of a tied head is not among them.
+  const std::vector<ParameterSpec>& specs() const { return specs_; }
+  size_t size() const { return specs_.size(); }
+  std::span<float> tensor(size_t index) { return {arena_.data() + offsets_[index], counts_[index]}; }
+  std::span<const float> tensor(size_t index) const { return {arena_.data() + offsets_[index], counts_[index]}; }
+  size_t index_of(std::string_view name) const;  // DZ_CHECK when there is no such parameter
+  std::vector<TensorView> views(std::string_view prefix = {}) const;  // names are prefix + name
+
+  bool has_tied_head() const { return offsets_.size() > specs_.size(); }
+  // Where the gradient of the head goes: lm_head.weight, or the extra tensor of a tied model.
+  std::span<float> head();
+
+  // All tensors with the padding (+0) between them: to add, clear or copy everything at once.
+  std::span<float> arena() { return arena_; }
+  std::span<const float> arena() const { return arena_; }
+
+ private:
+  std::vector<ParameterSpec> specs_;
+  std::vector<size_t> offsets_, counts_;
+  std::vector<float> arena_;
+};
+
+// After the lane tree, before the norm: embedding = head + embedding, when the model is tied; else nothing.
+void finish_tied_gradient(Parameters& gradients, ThreadPool& pool);
+
+// `recipe.init: deltazero`: matrices and the embedding from a normal of standard deviation 0.02 cut at three of them (as OLMo-core), norms 1,
+// biases 0. The value of an element depends on seed, name and index only (docs/numerics.md, "Randomness").
+void init_parameters(uint64_t seed, Parameters& parameters, ThreadPool& pool);
+
+// Reads model.safetensors, or the shards of model.safetensors.index.json, in `directory` (bf16 or f32). Exactly the tensors of the model must
+// be there: DataError naming the one that is missing, left over, or of another shape or type.
+void load_parameters(const fs::path& directory, Parameters& parameters);
+
+}  // namespace dz::model
