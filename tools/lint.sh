@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Checks that no compiler does for us: each header compiles alone, formatting, a static analyser, and words that do not belong in a source tree.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+failed=0
+
+echo "headers compile alone"
+for header in $(git ls-files 'src/*.h'); do
+  options=(-std=c++20 -march=x86-64-v3 -Isrc -fsyntax-only -Wall -Wextra -DDZ_SIMD=avx2)
+  g++ "${options[@]}" -include "$header" -x c++ /dev/null || { echo "lint: $header does not compile alone"; failed=1; }
+done
+
+echo "open ends and machine paths"
+if git grep -nE 'TODO|FIXME|XXX|HACK|/home/|/root/' -- src tests/'*.cpp' tests/'*.h' bench; then
+  echo "lint: finish it, or take the path out"
+  failed=1
+fi
+
+echo "formatting (make format repairs it)"
+git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run -Werror 2>&1 | tail -n 20 || failed=1
+
+echo "cppcheck"
+cppcheck --quiet --std=c++20 --language=c++ --enable=warning,portability --inline-suppr --error-exitcode=1 \
+  --suppress=missingIncludeSystem --suppress=unknownMacro -j2 -Isrc src || failed=1
+
+exit "$failed"

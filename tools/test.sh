@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Runs the tests of a build directory and ends with "N passed, N failed"; exits 1 when a test failed, or none ran.
+# usage: tools/test.sh BUILD_DIR [ctest arguments]
+# Counts come from GoogleTest's own records; a program that died before it wrote one counts as one failure.
+set -euo pipefail
+
+build=$1
+shift
+results=$(cd "$build" && pwd)/results
+rm -rf "$results"
+mkdir -p "$results"
+
+code=0
+GTEST_OUTPUT="json:$results/" ctest --test-dir "$build" --output-on-failure -j2 "$@" </dev/null || code=$?
+
+# The first "tests" and "failures" of a record are the totals of its program.
+count() { sed -n "s/^ *\"$1\": \([0-9]*\),\$/\1/p;" "$2" | head -n 1; }
+
+passed=0
+failed=0
+for record in "$results"/*.json; do
+  [[ -e $record ]] || continue
+  tests=$(count tests "$record")
+  failures=$(count failures "$record")
+  passed=$((passed + tests - failures))
+  failed=$((failed + failures))
+done
+if [[ $code -ne 0 && $failed -eq 0 ]]; then failed=1; fi
+echo "$passed passed, $failed failed"
+[[ $code -eq 0 && $failed -eq 0 && $passed -gt 0 ]]
