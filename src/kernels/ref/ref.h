@@ -1,0 +1,16 @@
+// The plain scalar forms: the specification that every other form is compared with by memcmp.
+#pragma once
+
+#include "kernels/table.h"
+
+namespace dz::kernels::ref {
+
+void fill(Table& table);  // every entry
+
+void fill_gemm(Table& table);
+void fill_rows(Table& table);
+void fill_attention(Table& table);
+void fill_loss(Table& table);
+void fill_state(Table& table);
+
+}  // namespace dz::kernels::ref
