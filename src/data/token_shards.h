@@ -97,13 +97,14 @@ class TokenShardWriter {
  private:
   struct Open;
   Open& open(std::string_view source, Split split);
-  void flush(Open& out, int64_t up_to);
+  void put(Open& out, int32_t id);
+  void flush(Open& out, bool end_of_shard);
 
   fs::path directory_, partial_;
   Settings settings_;
   TokenManifest manifest_;
   std::map<std::pair<size_t, size_t>, std::unique_ptr<Open>> open_;
-  bool finished_ = false;
+  bool moving_ = false;
 };
 
 // Reads a token directory. Any number of threads may call read().
@@ -126,10 +127,9 @@ class TokenShards {
     File file;
     int64_t first = 0;    // of the stream
     int64_t tokens = 0;
-    const ShardFile* entry = nullptr;
+    std::string sha256;
   };
   void check_part(const Part& part) const;
-  void widen(const Part& part, int64_t first, std::span<const std::byte> bytes, std::span<int32_t> out) const;
 
   fs::path directory_;
   TokenManifest manifest_;
