@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,14 @@ struct TensorsDigest {
 
 // f32 tensors in any order; names must differ. Any thread count gives the same digest.
 TensorsDigest digest_tensors(std::span<const TensorView> tensors, ThreadPool& pool);
+
+// The first NaN or infinity, in the order of the list.
+struct NonFinite {
+  std::string name;
+  int64_t element;
+  float value;
+};
+std::optional<NonFinite> find_non_finite(std::span<const TensorView> tensors, ThreadPool& pool);
 
 // The trainer state: XXH3-128 over its canonical text, the bytes of trainer.json.
 Digest128 digest_text(std::string_view text);
