@@ -64,6 +64,13 @@ function(dz_tests name)
   add_test(NAME ${name} COMMAND test_${name})
 endfunction()
 
+# tests/fuzz/NAME_fuzz.cpp feeds damaged inputs to a parser; as a test it runs over the given directory of tests/golden.
+function(dz_fuzz name room directory)
+  add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_fuzz.cpp)
+  target_link_libraries(fuzz_${name} PRIVATE dz_${room})
+  add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${PROJECT_SOURCE_DIR}/tests/golden/${directory})
+endfunction()
+
 function(dz_benches)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
   foreach(source ${sources})

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -45,9 +46,12 @@ TEST(Digest, EqualsTheReferenceForAnyThreadCount) {
       for (const auto& tensor : expected["tensors"]) state.add(tensor["name"], tensor["shape"].get<Shape>(), tensor["seed"]);
       const TensorsDigest digest = digest_tensors(state.views, pool);
       EXPECT_EQ(digest.total.hex(), expected["total"]) << expected.dump();
-      for (const auto& tensor : expected["tensors"])
-        for (const NamedDigest& found : digest.tensors)
-          if (found.name == tensor["name"]) EXPECT_EQ(found.digest.hex(), tensor["digest"]) << found.name;
+      ASSERT_EQ(digest.tensors.size(), expected["tensors"].size());
+      for (const auto& tensor : expected["tensors"]) {
+        const auto found = std::find_if(digest.tensors.begin(), digest.tensors.end(), [&](const NamedDigest& named) { return named.name == tensor["name"]; });
+        ASSERT_NE(found, digest.tensors.end());
+        EXPECT_EQ(found->digest.hex(), tensor["digest"]) << found->name;
+      }
     }
   }
 }

@@ -41,7 +41,8 @@ std::string written(std::vector<RawTensor> tensors, const Metadata& metadata) {
 
 TEST(Safetensors, ReadsWhatTheLibraryWrote) {
   int files = 0;
-  for (const auto& [name, expected] : golden("good.json").items()) {
+  const Json good = golden("good.json");
+  for (const auto& [name, expected] : good.items()) {
     const fs::path path = kGolden / "good" / (name + ".safetensors");
     const SafetensorsHeader header = read_safetensors_header(File::open_read(path));
     const TensorSource source = TensorSource::open(path);
@@ -60,7 +61,8 @@ TEST(Safetensors, ReadsWhatTheLibraryWrote) {
 }
 
 TEST(Safetensors, WritesTheBytesOfTheLibrary) {
-  for (const auto& [name, expected] : golden("good.json").items()) {
+  const Json good = golden("good.json");
+  for (const auto& [name, expected] : good.items()) {
     std::vector<std::vector<std::byte>> data;
     std::vector<RawTensor> tensors;
     for (const Json& tensor : expected["tensors_in_file_order"]) data.push_back(from_hex(tensor["hex"]));
@@ -75,7 +77,8 @@ TEST(Safetensors, WritesTheBytesOfTheLibrary) {
 
 TEST(Safetensors, RefusesEachBadFileWithItsPath) {
   int rejected = 0, accepted = 0;
-  for (const auto& [name, expected] : golden("bad.json").items()) {
+  const Json bad = golden("bad.json");
+  for (const auto& [name, expected] : bad.items()) {
     const fs::path path = kGolden / "bad" / (name + ".safetensors");
     const std::string verdict = expected["expect"];
     if (verdict == "reject") {

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -64,7 +65,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s DIRECTORY [MUTATIONS] [SEED]\n", argv[0]);
     return 64;
   }
-  const int64_t mutations = argc > 2 ? std::atoll(argv[2]) : 20000;
+  const int64_t mutations = argc > 2 ? std::atoll(argv[2]) : 40000;
   std::mt19937_64 random(argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1);
   std::vector<dz::fs::path> paths;
   for (const auto& entry : dz::fs::directory_iterator(argv[1])) paths.push_back(entry.path());
