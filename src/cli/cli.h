@@ -13,4 +13,7 @@ int run(int argc, char** argv);
 // A verb that ends without an error but with another code than 0 (verify, parity) calls this from its callback.
 void set_exit_code(int code);
 
+// Each adds its verb to the program, in the order of --help.
+void add_report(CLI::App& app);
+
 }  // namespace dz::cli
