@@ -16,6 +16,7 @@ class ThreadPool;
 namespace dz::kernels {
 
 inline constexpr int64_t kAttentionTile = 64;
+inline constexpr int64_t kMaxHeadDim = 256;  // what the scratch of a unit is sized for
 
 struct AttentionShape {
   int64_t instances = 1;
@@ -27,7 +28,22 @@ struct AttentionShape {
   int64_t queries() const { return keys - first_query; }
 };
 
-// Unit: (instance, head, query tile).
+// t = S * c with c = exponent = float(scale * log2 e); dS = (p * (dP - D)) * gradient, gradient = float(scale); scale = 1 / sqrt(head_dim).
+struct AttentionScale {
+  float exponent = 0, gradient = 0;
+};
+AttentionScale attention_scale(int64_t head_dim);
+
+// The first key that the query at `position` sees; above `position` when it sees none.
+int64_t first_visible_key(const AttentionShape& shape, int64_t instance, int64_t position);
+// Whether any query of the tile sees any key of the tile. Tiles are numbered from position 0.
+bool tiles_visible(const AttentionShape& shape, int64_t instance, int64_t query_tile, int64_t key_tile);
+
+// Unit: (instance, head, query tile), the tile running fastest, counted from the one that holds first_query.
+// For each visible key tile ascending: S = q k^T; t = S * c, masked entries -inf; m' = max(m, t) (a NaN is passed over), m starting at the
+// lowest finite float; alpha = exp2(m - m'); P = exp2(t - m'); l = l * alpha + row sum of P, two roundings; O = O * alpha; O += round(P) v.
+// row_scale = l == 0 ? 0 : 1 / l (a row that sees nothing gives +0); out = round(O * row_scale + 0): the added +0 leaves no -0, so that keys
+// which are masked or do not exist yet (decoding) give the same bits. row_max = m + 0 for the same reason.
 template <class T>
 struct AttentionForward {
   AttentionShape shape;
@@ -36,10 +52,13 @@ struct AttentionForward {
   const T* v = nullptr;
   T* out = nullptr;                       // [instances, queries, heads * head_dim]
   float* row_max = nullptr;               // [instances, heads, queries]: m, kept for backward; null when not needed
-  float* row_scale = nullptr;             // [instances, heads, queries]: 1 / l
+  float* row_scale = nullptr;             // [instances, heads, queries]: 1 / l; null when not needed
 };
 
-// Unit: (instance, kv head). first_query must be 0.
+// Unit: (instance, kv head), the head running fastest. first_query must be 0.
+// For each visible pair of tiles: t as in forward, p = exp2(t - m) * row_scale, D = row sum of fma(dout, out) over head_dim, dP = dout v^T,
+// dS = round((p * (dP - D)) * gradient); dQ += dS k over key tiles ascending; dV += round(p)^T dout and dK += dS^T q over the query heads of
+// the KV head ascending, inside a head over query tiles ascending. Each += is a GEMM whose K is the positions of the tile that exist.
 template <class T>
 struct AttentionBackward {
   AttentionShape shape;

@@ -1,0 +1,87 @@
+#include "kernels/rows.h"
+
+#include "base/check.h"
+#include "kernels/split.h"
+
+namespace dz::kernels {
+namespace {
+
+constexpr int64_t kLine = 64;  // columns of a range come in multiples of it: whole vectors and whole cache lines
+
+}  // namespace
+
+template <class T>
+void rmsnorm_forward(const RmsNormForward<T>& args, ThreadPool& pool) {
+  split_units(pool, args.rows, args.width, 1, forms<T>().rmsnorm_forward, args);
+}
+
+template <class T>
+void rmsnorm_backward(const RmsNormBackward<T>& args, ThreadPool& pool) {
+  split_units(pool, args.rows, args.width, 1, forms<T>().rmsnorm_backward, args);
+}
+
+template <class T>
+void norm_weight_grad(const NormWeightGrad<T>& args, ThreadPool& pool) {
+  DZ_CHECK((args.dy != nullptr) != (args.dy_f32 != nullptr), "dy", args.dy != nullptr, "dy_f32", args.dy_f32 != nullptr);
+  split_units(pool, args.width, args.rows, kLine, forms<T>().norm_weight_grad, args);
+}
+
+template <class T>
+void bias_grad(const BiasGrad<T>& args, ThreadPool& pool) {
+  split_units(pool, args.width, args.rows, kLine, forms<T>().bias_grad, args);
+}
+
+template <class T>
+void qk_norm_rope_forward(const QkNormRopeForward<T>& args, ThreadPool& pool) {
+  DZ_CHECK(args.head_dim % 2 == 0 && (args.rows == 0 || args.positions > 0), "head_dim", args.head_dim, "positions", args.positions);
+  split_units(pool, args.rows, args.heads * args.head_dim, 1, forms<T>().qk_norm_rope_forward, args);
+}
+
+template <class T>
+void qk_norm_rope_backward(const QkNormRopeBackward<T>& args, ThreadPool& pool) {
+  DZ_CHECK(args.head_dim % 2 == 0 && (args.rows == 0 || args.positions > 0), "head_dim", args.head_dim, "positions", args.positions);
+  split_units(pool, args.rows, args.heads * args.head_dim, 1, forms<T>().qk_norm_rope_backward, args);
+}
+
+template <class T>
+void swiglu_forward(const SwigluForward<T>& args, ThreadPool& pool) {
+  split_units(pool, args.count, 1, kLine, forms<T>().swiglu_forward, args);
+}
+
+template <class T>
+void swiglu_backward(const SwigluBackward<T>& args, ThreadPool& pool) {
+  split_units(pool, args.count, 1, kLine, forms<T>().swiglu_backward, args);
+}
+
+template <class T>
+void embedding_forward(const EmbeddingForward<T>& args, ThreadPool& pool) {
+  split_units(pool, args.rows, args.width, 1, forms<T>().embedding_forward, args);
+}
+
+template <class T>
+void embedding_grad(const EmbeddingGrad<T>& args, ThreadPool& pool) {
+  split_units(pool, args.width, args.rows, kLine, forms<T>().embedding_grad, args);
+}
+
+template void rmsnorm_forward(const RmsNormForward<bf16>&, ThreadPool&);
+template void rmsnorm_forward(const RmsNormForward<float>&, ThreadPool&);
+template void rmsnorm_backward(const RmsNormBackward<bf16>&, ThreadPool&);
+template void rmsnorm_backward(const RmsNormBackward<float>&, ThreadPool&);
+template void norm_weight_grad(const NormWeightGrad<bf16>&, ThreadPool&);
+template void norm_weight_grad(const NormWeightGrad<float>&, ThreadPool&);
+template void bias_grad(const BiasGrad<bf16>&, ThreadPool&);
+template void bias_grad(const BiasGrad<float>&, ThreadPool&);
+template void qk_norm_rope_forward(const QkNormRopeForward<bf16>&, ThreadPool&);
+template void qk_norm_rope_forward(const QkNormRopeForward<float>&, ThreadPool&);
+template void qk_norm_rope_backward(const QkNormRopeBackward<bf16>&, ThreadPool&);
+template void qk_norm_rope_backward(const QkNormRopeBackward<float>&, ThreadPool&);
+template void swiglu_forward(const SwigluForward<bf16>&, ThreadPool&);
+template void swiglu_forward(const SwigluForward<float>&, ThreadPool&);
+template void swiglu_backward(const SwigluBackward<bf16>&, ThreadPool&);
+template void swiglu_backward(const SwigluBackward<float>&, ThreadPool&);
+template void embedding_forward(const EmbeddingForward<bf16>&, ThreadPool&);
+template void embedding_forward(const EmbeddingForward<float>&, ThreadPool&);
+template void embedding_grad(const EmbeddingGrad<bf16>&, ThreadPool&);
+template void embedding_grad(const EmbeddingGrad<float>&, ThreadPool&);
+
+}  // namespace dz::kernels
