@@ -1,0 +1,105 @@
+// AVX-512 FMA form, bf16 and f32: packing widens to f32, so both share one kernel.
+#include "kernels/gemm_form.h"
+
+#include <immintrin.h>
+
+#include "kernels/avx512/transpose.h"
+
+namespace dz::kernels::avx512 {
+namespace {
+
+// 4 x 32: 16 chains (even and odd) cover the latency of two units, and the 8 accumulators stay in registers over a chunk.
+constexpr int64_t kRows = 4, kCols = 32, kPackRows = 16;
+
+DZ_INLINE __m512i load16(const float* p) { return _mm512_loadu_si512(p); }
+DZ_INLINE __m512i load16(const uint16_t* p) { return _mm512_slli_epi32(load_halves(p), 16); }
+
+// Panel of A: [k][4 rows].
+template <class T>
+void pack_a_k(const void* source, int64_t stride, void* panel, int64_t panel_stride) {
+  for (int64_t p = 0; p < kPackRows / kRows; ++p) {
+    const T* x = static_cast<const T*>(source) + p * kRows * stride;
+    uint32_t* out = reinterpret_cast<uint32_t*>(static_cast<char*>(panel) + p * panel_stride);
+#pragma GCC unroll 2
+    for (int64_t k = 0; k < kGemmBlock; k += 16) {
+      __m512i r[4] = {load16(x + k), load16(x + stride + k), load16(x + 2 * stride + k), load16(x + 3 * stride + k)};
+      store_4x16(r, out + k * kRows);
+    }
+  }
+}
+
+template <class T>
+void pack_a_lanes(const void* source, int64_t stride, void* panel, int64_t panel_stride) {
+  const T* x = static_cast<const T*>(source);
+  char* out = static_cast<char*>(panel);
+  for (int64_t k = 0; k < kGemmBlock; ++k) store_quarters(load16(x + k * stride), out + k * kRows * 4, panel_stride);
+}
+
+// Panel of B: [k][32 columns].
+template <class T>
+void pack_b_k(const void* source, int64_t stride, void* panel, int64_t) {
+  for (int64_t half = 0; half < kCols; half += 16) {
+    for (int64_t k = 0; k < kGemmBlock; k += 16) {
+      const T* x = static_cast<const T*>(source) + half * stride + k;
+      __m512i r[4][4];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < 16; ++i) r[i / 4][i % 4] = load16(x + i * stride);
+      store_16x16(r, static_cast<uint32_t*>(panel) + k * kCols + half, kCols);
+    }
+  }
+}
+
+template <class T>
+void pack_b_lanes(const void* source, int64_t stride, void* panel, int64_t) {
+  const T* x = static_cast<const T*>(source);
+  uint32_t* out = static_cast<uint32_t*>(panel);
+  for (int64_t k = 0; k < kGemmBlock; ++k) {
+    _mm512_storeu_si512(out + k * kCols, load16(x + k * stride));
+    _mm512_storeu_si512(out + k * kCols + 16, load16(x + k * stride + 16));
+  }
+}
+
+void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t blocks, float* tiles) {
+  const float* a = static_cast<const float*>(a_panels);
+  for (int64_t panel = 0; panel < panels; ++panel, tiles += kRows * kCols) {
+    const float* b = static_cast<const float*>(b_panel);
+    __m512 sums[4][2];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) sums[i / 2][i % 2] = _mm512_loadu_ps(tiles + 16 * i);
+    for (int64_t block = 0; block < blocks; ++block) {
+      __m512 even[4][2], odd[4][2];
+#pragma GCC unroll 8
+      for (int i = 0; i < 8; ++i) even[i / 2][i % 2] = odd[i / 2][i % 2] = _mm512_setzero_ps();
+#pragma GCC unroll 4
+      for (int k = 0; k < kGemmBlock; k += 2, a += 2 * kRows, b += 2 * kCols) {
+        const __m512 e0 = _mm512_loadu_ps(b), e1 = _mm512_loadu_ps(b + 16), o0 = _mm512_loadu_ps(b + 32), o1 = _mm512_loadu_ps(b + 48);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+          const __m512 x = _mm512_set1_ps(a[i]), y = _mm512_set1_ps(a[4 + i]);
+          even[i][0] = _mm512_fmadd_ps(x, e0, even[i][0]);
+          even[i][1] = _mm512_fmadd_ps(x, e1, even[i][1]);
+          odd[i][0] = _mm512_fmadd_ps(y, o0, odd[i][0]);
+          odd[i][1] = _mm512_fmadd_ps(y, o1, odd[i][1]);
+        }
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < 8; ++i) sums[i / 2][i % 2] = _mm512_add_ps(sums[i / 2][i % 2], _mm512_add_ps(even[i / 2][i % 2], odd[i / 2][i % 2]));
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) _mm512_storeu_ps(tiles + 16 * i, sums[i / 2][i % 2]);
+  }
+}
+
+template <class T>
+constexpr GemmForm form() {
+  return {.rows = kRows, .cols = kCols, .pack_rows = kPackRows, .a_block = kRows * kGemmBlock * 4, .b_block = kCols * kGemmBlock * 4, .chunk = 4,
+          .pack_a_k = pack_a_k<T>, .pack_a_lanes = pack_a_lanes<T>, .pack_b_k = pack_b_k<T>, .pack_b_lanes = pack_b_lanes<T>,
+          .multiply = multiply};
+}
+
+}  // namespace
+
+constinit const GemmForm kGemmBf16 = form<uint16_t>();
+constinit const GemmForm kGemmF32 = form<float>();
+
+}  // namespace dz::kernels::avx512

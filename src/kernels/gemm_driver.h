@@ -1,0 +1,18 @@
+// The blocked, threaded matrix product around a form's packing and register tile.
+#pragma once
+
+#include "kernels/gemm.h"
+#include "kernels/gemm_form.h"
+#include "kernels/table.h"
+
+namespace dz::kernels {
+
+// `product` in the contract's order. pool null: on the calling thread; small products then use the stack only. With a pool, the calling
+// thread's packing buffers (a few MiB, kept for the next call) hold both operands, packed once and shared by all threads.
+template <class T>
+void run_gemm(const GemmForm& form, const Gemm<T>& product, ThreadPool* pool);
+
+// The products of a vector instruction set into its table. AVX512_BF16 and AMX multiply f32 as AVX-512 does.
+void fill_gemm(Isa isa, Table& table);
+
+}  // namespace dz::kernels

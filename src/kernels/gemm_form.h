@@ -1,0 +1,61 @@
+// What an instruction set brings to the matrix product: how operands are packed and how a register tile is multiplied. The blocking, the
+// threads, the edges and the epilogue are the same for all (gemm_driver.cpp).
+//
+// K is cut into 32-blocks. A packed panel holds `rows` rows of A (or `cols` columns of B) and, block after block, all that a form needs of
+// them for 32 k, in an order that is the form's own business. Everything past an end is +0, so a form never sees an edge.
+//
+// This header is seen by translation units of every instruction set: only plain data, no inline functions.
+#pragma once
+
+#include <cstdint>
+
+namespace dz::kernels {
+
+inline constexpr int64_t kGemmBlock = 32;
+inline constexpr int64_t kMaxPackLanes = 32;   // of pack_a, pack_b
+inline constexpr int64_t kMaxChunkBytes = 512; // of one lane in a chunk: bounds the stack of small products
+
+struct GemmForm {
+  int64_t rows = 0;        // of the register tile
+  int64_t cols = 0;        //
+  int64_t pack_rows = 0;   // rows that one call of pack_a takes: a multiple of `rows`
+  int64_t a_block = 0;     // bytes of a packed panel for one 32-block: rows x 32 elements
+  int64_t b_block = 0;     // cols x 32 elements
+  int64_t chunk = 0;       // 32-blocks between two visits to the accumulators: a panel of B this long stays in L1
+
+  // One 32-block of pack_rows rows (of `cols` columns), whole. The panels that it fills are panel_stride bytes apart.
+  // _k: the 32 k of a lane are neighbours and lanes are `stride` elements apart; _lanes: the other way round.
+  using Pack = void (*)(const void* source, int64_t stride, void* panel, int64_t panel_stride);
+  Pack pack_a_k = nullptr;
+  Pack pack_a_lanes = nullptr;
+  Pack pack_b_k = nullptr;
+  Pack pack_b_lanes = nullptr;
+
+  // For each of `panels` neighbouring panels of A: tile += panel * b over `blocks` 32-blocks, in the contract's order.
+  // tiles: rows x cols f32, row-major, one tile after the other.
+  void (*multiply)(const void* a, int64_t panels, const void* b, int64_t blocks, float* tiles) = nullptr;
+
+  // Around a run of multiply() on one thread (the tile configuration of AMX); null when there is nothing to do.
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
+};
+
+namespace avx2 {
+extern const GemmForm kGemmBf16;
+extern const GemmForm kGemmF32;
+}  // namespace avx2
+
+namespace avx512 {
+extern const GemmForm kGemmBf16;
+extern const GemmForm kGemmF32;
+}  // namespace avx512
+
+namespace avx512_bf16 {
+extern const GemmForm kGemmBf16;
+}  // namespace avx512_bf16
+
+namespace amx {
+extern const GemmForm kGemmBf16;
+}  // namespace amx
+
+}  // namespace dz::kernels

@@ -1,0 +1,59 @@
+#include "kernels/gemm_pack.h"
+
+#include <algorithm>
+
+#include "base/dtype.h"
+
+namespace dz::kernels {
+namespace {
+
+// A block that meets an end, or whose operand has no unit stride: copied to [lane][32 k] with +0 around it, then packed as a whole one.
+template <class T>
+void pack_edge(const PackSide& side, const Operand<T>& operand, int64_t lane, int64_t k_begin, int64_t k_end, std::byte* panel, int64_t panel_stride) {
+  T copy[kMaxPackLanes * kGemmBlock] = {};
+  const int64_t lanes = std::min(side.call_lanes, operand.lanes - lane);
+  for (int64_t i = 0; i < lanes; ++i) {
+    const T* source = operand.data + (lane + i) * operand.lane_stride + k_begin * operand.k_stride;
+    for (int64_t k = 0; k < k_end - k_begin; ++k) copy[i * kGemmBlock + k] = source[k * operand.k_stride];
+  }
+  side.from_k(copy, kGemmBlock, panel, panel_stride);
+}
+
+}  // namespace
+
+PackSide a_side(const GemmForm& form) {
+  return {.panel_lanes = form.rows, .call_lanes = form.pack_rows, .block_bytes = form.a_block, .from_k = form.pack_a_k, .from_lanes = form.pack_a_lanes};
+}
+
+PackSide b_side(const GemmForm& form) {
+  return {.panel_lanes = form.cols, .call_lanes = form.cols, .block_bytes = form.b_block, .from_k = form.pack_b_k, .from_lanes = form.pack_b_lanes};
+}
+
+template <class T>
+void pack_chunk(const PackSide& side, const Operand<T>& operand, const BlockMap& map, int64_t lane, int64_t lanes, int64_t block, int64_t blocks,
+                std::byte* panels) {
+  const int64_t panel_stride = blocks * side.block_bytes;
+  const int64_t call_stride = side.call_lanes / side.panel_lanes * panel_stride;
+  // Blocks outside, lanes inside: when lanes are neighbours in memory, each cache line of a row is used up before the next row.
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t k_begin = map.begin(block + i);
+    const int64_t k_end = map.end(block + i);
+    for (int64_t first = 0; first < lanes; first += side.call_lanes) {
+      std::byte* panel = panels + first / side.call_lanes * call_stride + i * side.block_bytes;
+      const bool whole = k_end - k_begin == kGemmBlock && lane + first + side.call_lanes <= operand.lanes;
+      const T* source = operand.data + (lane + first) * operand.lane_stride + k_begin * operand.k_stride;
+      if (whole && operand.k_stride == 1) {
+        side.from_k(source, operand.lane_stride, panel, panel_stride);
+      } else if (whole && operand.lane_stride == 1) {
+        side.from_lanes(source, operand.k_stride, panel, panel_stride);
+      } else {
+        pack_edge(side, operand, lane + first, k_begin, k_end, panel, panel_stride);
+      }
+    }
+  }
+}
+
+template void pack_chunk(const PackSide&, const Operand<bf16>&, const BlockMap&, int64_t, int64_t, int64_t, int64_t, std::byte*);
+template void pack_chunk(const PackSide&, const Operand<float>&, const BlockMap&, int64_t, int64_t, int64_t, int64_t, std::byte*);
+
+}  // namespace dz::kernels
