@@ -19,7 +19,8 @@ std::vector<std::string> split(Pattern pattern, std::string_view text) {
 }
 
 TEST(Splitter, Cl100kPiecesOfTheReference) {
-  for (const auto& row : golden_json("dolma2.json")["rows"]) {
+  const nlohmann::json golden = golden_json("dolma2.json");
+  for (const auto& row : golden["rows"]) {
     std::vector<size_t> sizes;
     for (const std::string& piece : split(Pattern::kCl100k, row["text"].get<std::string>())) sizes.push_back(piece.size());
     EXPECT_EQ(sizes, row["piece_bytes"].get<std::vector<size_t>>()) << row["text"];

@@ -1,6 +1,8 @@
 // Reading tokenizer.json: both spellings of merges, refusals by name, damaged files.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "text/golden.h"
 #include "text/tokenizer.h"
@@ -29,8 +31,8 @@ TEST(TokenizerJson, MergesAsStringsAreTheSameTokenizer) {
   const std::string text = golden_text("corpus-mixed.txt");
   const Ids ids = pairs.encode(text);
   EXPECT_EQ(joined.encode(text), ids);
-  std::swap(root["model"]["merges"][1], root["model"]["merges"][2]);  // another order of merges is another tokenizer
-  EXPECT_NE(Tokenizer::parse(root.dump(), "swapped").encode(text), ids);
+  std::reverse(root["model"]["merges"].begin(), root["model"]["merges"].end());  // another order of merges is another tokenizer
+  EXPECT_NE(Tokenizer::parse(root.dump(), "reversed").encode(text), ids);
 }
 
 TEST(TokenizerJson, IgnoreMergesTakesAWholePieceThatIsAToken) {
@@ -120,7 +122,7 @@ TEST(TokenizerJson, HostileShapes) {
   EXPECT_NE(message_of(""), "");
   EXPECT_NE(message_of("null"), "");
   EXPECT_NE(message_of(std::string(10'000'000, '[')).find("brackets deep"), std::string::npos);
-  EXPECT_NE(message_of(golden_text("mixed-300.json").substr(0, 5000)).find("no valid JSON"), std::string::npos);
+  EXPECT_NE(message_of(golden_text("mixed-300.json").substr(0, 2000)).find("no valid JSON"), std::string::npos);
   EXPECT_THROW(Tokenizer::load(golden_path("no such file.json")), InputError);
 }
 

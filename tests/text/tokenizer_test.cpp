@@ -39,7 +39,8 @@ TEST(Tokenizer, IdsOfEveryTrainedTokenizerAreThoseOfTheReference) {
 
 TEST(Tokenizer, DecodesOfTheReference) {
   const Tokenizer tokenizer = load_golden("mixed-300.json");
-  for (const auto& row : golden_json("training.json")["decodes_with_first_tokenizer"]) {
+  const nlohmann::json golden = golden_json("training.json");
+  for (const auto& row : golden["decodes_with_first_tokenizer"]) {
     const Ids ids = row["ids"];
     EXPECT_EQ(tokenizer.decode(ids), row["text"].get<std::string>());
     EXPECT_EQ(tokenizer.decode(ids, true), row["text_skip_special"].get<std::string>());
@@ -48,7 +49,8 @@ TEST(Tokenizer, DecodesOfTheReference) {
 
 TEST(Tokenizer, Gpt2PatternAndAddedTokensOfEveryKind) {
   const Tokenizer tokenizer = load_golden("gpt2-style.json");
-  for (const auto& row : golden_json("gpt2-style-ids.json")["rows"]) {
+  const nlohmann::json golden = golden_json("gpt2-style-ids.json");
+  for (const auto& row : golden["rows"]) {
     const std::string text = row["text"];
     EXPECT_EQ(tokenizer.encode(text), row["ids"].get<Ids>()) << text;
     const auto literal = row.contains("ids_special_as_text") ? row["ids_special_as_text"] : row["ids"];
@@ -70,7 +72,9 @@ TEST(Tokenizer, Dolma2) {
     if (!path) continue;
     EXPECT_EQ(tokenizer.encode(text), row["ids"].get<Ids>()) << text;
     EXPECT_EQ(literal_ids(tokenizer, text), (row.contains("ids_special_as_text") ? row["ids_special_as_text"] : row["ids"]).get<Ids>()) << text;
-    if (row.contains("decoded_skip_special")) EXPECT_EQ(tokenizer.decode(row["ids"].get<Ids>(), true), row["decoded_skip_special"].get<std::string>());
+    if (row.contains("decoded_skip_special")) {
+      EXPECT_EQ(tokenizer.decode(row["ids"].get<Ids>(), true), row["decoded_skip_special"].get<std::string>());
+    }
   }
   if (!path) return;
   for (const auto& row : golden["invalid_utf8"]) {

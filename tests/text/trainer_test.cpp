@@ -31,7 +31,8 @@ bool is_offered(const nlohmann::json& row) { return !row["options"].contains("li
 
 TEST(Trainer, FilesAreThoseOfTheLibraryByteForByte) {
   int64_t compared = 0;
-  for (const auto& row : golden_json("training.json")["tokenizers"]) {
+  const nlohmann::json golden = golden_json("training.json");
+  for (const auto& row : golden["tokenizers"]) {
     if (!is_offered(row)) continue;
     const WordCounts counts = counts_of(golden_text(row["corpus"]), row["feed"] == "lines");
     const std::string json = to_tokenizer_json(train_bpe(counts, options_of(row)));

@@ -36,7 +36,8 @@ TEST(Unicode, Utf8RoundTripsEveryCodePoint) {
 }
 
 TEST(Unicode, IllFormedPartsAreReplacedAsPythonDoes) {
-  for (const auto& row : golden_json("dolma2.json")["invalid_utf8"]) {
+  const nlohmann::json golden = golden_json("dolma2.json");
+  for (const auto& row : golden["invalid_utf8"]) {
     std::string text = from_hex(row["bytes_hex"]);
     EXPECT_EQ(replace_invalid_utf8(text), row["replacements"].get<int64_t>()) << row["bytes_hex"];
     EXPECT_EQ(text, row["replaced"].get<std::string>()) << row["bytes_hex"];
