@@ -1,10 +1,13 @@
 # The front door. Everything is built by CMake and Ninja; these are the commands that people need.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build test bench lint format sanitize look clean
+.PHONY: help quickstart build test bench lint format sanitize look clean
 
 help:                ## this list
 	@sed -n 's/^\([a-z]*\):[a-z ]*## *\(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+quickstart: build    ## text to tokenizer, training, a kill, a resume, the proof and a report; TEXT=dir for your own text
+	@TEXT='$(TEXT)' tools/quickstart.sh
 
 build:               ## build/deltazero; installs missing Debian packages (tools/setup.sh)
 	@tools/setup.sh

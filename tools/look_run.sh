@@ -44,4 +44,5 @@ done
 printf 'model:\n  d_model: 256\n  n_layers: 8\n  vocab: 4096\nseed: 1234\nsteps: 600\nbatch: 8\n' >"$run/recipe.yaml"
 printf 'threads: 2\nmicro_batch: 8\nloader_threads: 1\n' >"$run/topology.yaml"
 printf 'dir: runs/invented\ncheckpoint_every: 20\n' >"$run/run.yaml"
-printf '%s\n' '{"version":"0.1.0","cpu":"an invented CPU, 2 cores","compiler":"g++ 12.2","starts":[{"step":0,"isa":"avx512_bf16","threads":2,"micro_batch":8},{"step":120,"isa":"avx512_bf16","threads":2,"micro_batch":8},{"step":380,"isa":"avx2","threads":1,"micro_batch":4}]}' >"$run/environment.json"
+printf '{"version":"0.1.0","cpu":"an invented CPU, 2 cores","compiler":"g++ 12.2"}\n' >"$run/environment.json"
+printf '{"step":%s,"isa":"%s","threads":%s,"micro_batch":%s}\n' 0 avx512_bf16 2 8 120 avx512_bf16 2 8 380 avx2 1 4 >"$run/starts.jsonl"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/error.h"
 #include "track/html.h"
@@ -69,20 +70,21 @@ struct Environment {
   ordered_json starts = ordered_json::array();
 };
 
-Environment read_environment(RunLog& log, const fs::path& path) {
+Environment read_environment(RunLog& log, const fs::path& run) {
   Environment environment;
   std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return environment;
-  const ordered_json object = ordered_json::parse(read_file(path), nullptr, false);
-  if (!object.is_object()) {
-    log.warnings.push_back("environment.json is not readable");
-    return environment;
+  if (fs::is_regular_file(run / "environment.json", ignored)) {
+    environment.facts = ordered_json::parse(read_file(run / "environment.json"), nullptr, false);
+    if (!environment.facts.is_object()) {
+      environment.facts = ordered_json::object();
+      log.warnings.push_back("environment.json is not readable");
+    }
   }
-  for (const auto& [key, value] : object.items()) {
-    if (key == "starts" && value.is_array()) {
-      environment.starts = value;
-    } else {
-      environment.facts[key] = value;
+  if (fs::is_regular_file(run / "starts.jsonl", ignored)) {
+    std::istringstream lines(read_file(run / "starts.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      ordered_json start = ordered_json::parse(line, nullptr, false);
+      if (start.is_object()) environment.starts.push_back(std::move(start));  // a torn line is a start that did not get far
     }
   }
   return environment;
@@ -105,11 +107,11 @@ std::string starts_table(const Environment& environment) {
   std::vector<std::string> keys;
   for (const ordered_json& start : environment.starts)
     for (const auto& [key, value] : start.items())
-      if (start.is_object() && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
   if (keys.empty()) return "<p>Not recorded.</p>\n";
   std::vector<std::vector<std::string>> rows;
   for (const ordered_json& start : environment.starts) {
-    if (!start.is_object() || static_cast<int64_t>(rows.size()) >= kMaxTableRows) continue;
+    if (static_cast<int64_t>(rows.size()) >= kMaxTableRows) break;
     std::vector<std::string>& row = rows.emplace_back();
     for (const std::string& key : keys) row.push_back(start.contains(key) ? cell(start[key]) : "–");
   }
@@ -122,7 +124,7 @@ std::string starts_table(const Environment& environment) {
 json resume_steps(const Environment& environment) {
   json steps = json::array();
   for (const ordered_json& start : environment.starts)
-    if (start.is_object() && start.contains("step") && start["step"].is_number_integer() && start["step"].get<int64_t>() > 0)
+    if (start.contains("step") && start["step"].is_number_integer() && start["step"].get<int64_t>() > 0)
       steps.push_back(start["step"].get<int64_t>());
   return steps;
 }
@@ -147,7 +149,7 @@ std::string warning_list(const RunLog& log) {
 
 std::string render_report(const fs::path& run) {
   RunLog log = read_run(run);
-  const Environment environment = read_environment(log, run / "environment.json");
+  const Environment environment = read_environment(log, run);
   const ordered_json data = {{"curves", curves(log)},
                              {"held_out", held_out_curves(log)},
                              {"skips", skip_points(log)},

@@ -12,7 +12,7 @@ inline constexpr int64_t kMaxChartPoints = 2000;  // of one curve (track/series.
 inline constexpr int64_t kMaxTableRows = 400;     // of one table; the page says what it left out
 
 // The page for the run directory `run`. Reads metrics.jsonl, landmarks/step-N/{loss.json,sample.txt}, {recipe,topology,run}.yaml and
-// environment.json: an object of facts, in which "starts" is an array with one object a start of the trainer ("step": steps done then).
+// environment.json (an object of facts), and starts.jsonl (one object a start of the trainer; "step": steps done then).
 // Errors: those of read_run (track/run_log.h).
 std::string render_report(const fs::path& run);
 

@@ -60,7 +60,8 @@ TEST_F(ReportTest, ShowsWhatTheRunDid) {
   write("landmarks/step-40/loss.json", R"({"step":40,"split":"held-out","sources":[{"name":"perl","tokens":10,"loss":4.25,"perplexity":70.1}],"total":{"tokens":10,"loss":4.25,"perplexity":70.1}})");
   write("landmarks/step-40/sample.txt", "Once upon a time");
   write("recipe.yaml", "seed: 1234\n");
-  write("environment.json", R"({"cpu":"some CPU","starts":[{"step":0,"isa":"avx2"},{"step":20,"isa":"scalar"}]})");
+  write("environment.json", R"({"cpu":"some CPU"})");
+  write("starts.jsonl", "{\"step\":0,\"isa\":\"avx2\"}\n{\"step\":20,\"isa\":\"scalar\"}\n{\"step\":3");
   const fs::path path = write_report(run_);
   EXPECT_EQ(path, run_ / "report.html");
   const std::string page = read_file(path);
@@ -75,7 +76,8 @@ TEST_F(ReportTest, HostileTextStaysText) {
   write("landmarks/step-1/sample.txt", attack);
   write("landmarks/step-1/loss.json", R"~({"split":"held-out","sources":[{"name":"</script><script>alert(4)</script>","loss":1}],"total":{"loss":1}})~");
   write("recipe.yaml", attack);
-  write("environment.json", R"~({"<script>alert(5)":"<script>alert(6)","starts":[{"<script>alert(7)":["<script>alert(8)"]}]})~");
+  write("environment.json", R"~({"<script>alert(5)":"<script>alert(6)"})~");
+  write("starts.jsonl", R"~({"<script>alert(7)":["<script>alert(8)"]})~");
   const std::string page = render_report(run_);
   EXPECT_FALSE(contains(page, "<script>alert("));
   EXPECT_FALSE(contains(page, "<img"));
