@@ -43,8 +43,12 @@ class Dataset {
 // ConfigError when no source has sequence_length tokens.
 std::shared_ptr<const Dataset> shard_dataset(std::shared_ptr<const TokenShards> shards, Split split, int64_t sequence_length);
 
-// A token stream that is computed, not read: documents of varied lengths, each ending with EOS, in which a token usually follows from the
-// two before it, so that a model can learn something. Nothing on disk: the contract model trains on it.
+// What a person should know about the data, one line for each source: instances, tokens, the tail that is dropped.
+std::vector<std::string> describe(const Dataset& dataset);
+
+// A token stream that is computed, not read: documents of varied lengths, each ending with EOS, in which a token mostly is one of three
+// successors of the token before it, so that a model can learn something. Nothing on disk: the contract model trains on it.
+// ConfigError for counts that do not fit; at most 2^28 tokens, which are held in memory.
 struct GeneratedSettings {
   int64_t tokens = 0;
   int64_t documents = 1;   // at most tokens / 2
