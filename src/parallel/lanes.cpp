@@ -48,15 +48,17 @@ std::vector<MicroBatch> plan_micro_batches(int64_t instances, int64_t lanes, int
   return pieces;
 }
 
-LaneTree::LaneTree(int64_t instances, int64_t lanes, std::function<void(int a, int b)> merge)
-    : instances_(instances), lanes_(lanes), merge_(std::move(merge)) {}
+LaneTree::LaneTree(int64_t instances, int64_t lanes, Span top, std::function<void(int a, int b)> merge)
+    : instances_(instances), lanes_(lanes), top_(top), merge_(std::move(merge)) {
+  DZ_CHECK(top.size() >= 1 && std::has_single_bit(static_cast<uint64_t>(top.size())) && top.begin % top.size() == 0, "top.begin", top.begin, "top.end", top.end);
+}
 
 bool LaneTree::is_empty(Span lanes) const { return instances_of(instances_, lanes_, lanes).size() == 0; }
 
 void LaneTree::add(Span lanes, int slot) {
   DZ_CHECK(stack_.empty() || stack_.back().lanes.end <= lanes.begin, "lanes.begin", lanes.begin);
   stack_.push_back({lanes, slot});
-  while (stack_.back().lanes.size() < lanes_) {
+  while (stack_.back().lanes.size() < top_.size()) {
     const Span top = stack_.back().lanes;
     const int64_t size = top.size();
     const bool is_left = top.begin / size % 2 == 0;
@@ -77,7 +79,7 @@ void LaneTree::add(Span lanes, int slot) {
 }
 
 int LaneTree::root() const {
-  DZ_CHECK(stack_.size() == 1 && stack_.back().lanes.size() == lanes_, "nodes", stack_.size());
+  DZ_CHECK(stack_.size() == 1 && stack_.back().lanes == top_, "nodes", stack_.size());
   return stack_.back().slot;
 }
 

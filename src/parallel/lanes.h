@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace dz::parallel {
@@ -33,8 +34,9 @@ std::vector<MicroBatch> plan_micro_batches(int64_t instances, int64_t lanes, int
 // Joins finished nodes, given in ascending lane order, into one. Slots name buffers of the caller.
 class LaneTree {
  public:
-  // merge(a, b): buffer a = a + b; buffer b is free afterwards.
-  LaneTree(int64_t instances, int64_t lanes, std::function<void(int a, int b)> merge);
+  // merge(a, b): buffer a = a + b; buffer b is free afterwards. The root is the node over `top` (aligned, a power of two of lanes).
+  LaneTree(int64_t instances, int64_t lanes, Span top, std::function<void(int a, int b)> merge);
+  LaneTree(int64_t instances, int64_t lanes, std::function<void(int a, int b)> merge) : LaneTree(instances, lanes, {0, lanes}, std::move(merge)) {}
   // The node over `lanes` (aligned, a power of two of them) is complete and lies in `slot`. Merges what can be merged.
   void add(Span lanes, int slot);
   // After the last node: the slot of the root.
@@ -48,6 +50,7 @@ class LaneTree {
   bool is_empty(Span lanes) const;
 
   int64_t instances_, lanes_;
+  Span top_;
   std::function<void(int, int)> merge_;
   std::vector<Node> stack_;
 };
