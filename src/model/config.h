@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/tensor.h"
+#include "numerics/rope.h"
 
 namespace dz::model {
 
 enum class Family : uint8_t { kOlmo2, kOlmo3 };
 enum class LayerKind : uint8_t { kSliding, kFull };
-// How the cosines and sines of RoPE are made: from the float32 angle, as the reference does, or from the exact one.
-enum class RopeTable : uint8_t { kReference, kExact };
+using RopeTable = numerics::RopeTableKind;
 
 struct ModelConfig {
   Family family = Family::kOlmo3;

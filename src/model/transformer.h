@@ -57,6 +57,7 @@ template <class T>
 class Transformer {
  public:
   Transformer(const ModelConfig& config, const Limits& limits, ThreadPool& pool);
+  Transformer(Transformer&&) noexcept;
   ~Transformer();
 
   // Casts the weights for the steps until the next call. `parameters` must outlive their use: norms and biases are read in place.

@@ -1,0 +1,118 @@
+#include "model/decode.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "kernels/gemm.h"
+#include "kernels/rows.h"
+#include "model/layer.h"
+#include "model/weights.h"
+#include "model/workspace.h"
+#include "numerics/rope.h"
+
+namespace dz::model {
+namespace {
+
+// Rows of a prompt that are computed at once: enough to keep the matrix products busy, and a bound on the memory of activations.
+constexpr int64_t kMaxRows = 256;
+
+}  // namespace
+
+template <class T>
+struct Decoder<T>::State {
+  State(const ModelConfig& config_in, int64_t capacity_in, ThreadPool& pool_in)
+      : config(config_in), capacity(capacity_in), pool(pool_in),
+        work(config, {.max_instances = 1, .seq = std::min(capacity, kMaxRows), .head_chunk_rows = 32, .backward = false}),
+        rope(numerics::make_rope_table(config.head_dim, config.rope_theta, capacity, config.rope_table)) {
+    for (int64_t i = 0; i < config.n_layers; ++i) {
+      keys.emplace_back(static_cast<size_t>(capacity * config.kv_width()));
+      values.emplace_back(static_cast<size_t>(capacity * config.kv_width()));
+    }
+  }
+
+  // Leaves the residual stream after the last layer in work.residual.back().
+  void forward(std::span<const int32_t> tokens);
+  void head(int64_t row);
+
+  const ModelConfig config;
+  const int64_t capacity;
+  ThreadPool& pool;
+  CastWeights<T> weights;
+  Workspace<T> work;
+  numerics::RopeTable rope;
+  std::vector<std::vector<T>> keys, values;  // a layer: [capacity, kv_width]
+  int64_t length = 0;
+};
+
+template <class T>
+void Decoder<T>::State::forward(std::span<const int32_t> tokens) {
+  const Pass pass{.config = config, .pool = pool, .cos = rope.cos.data(), .sin = rope.sin.data(), .instances = 1,
+                  .seq = static_cast<int64_t>(tokens.size()), .first_query = length};
+  kernels::embedding_forward<T>({.rows = pass.rows(), .width = config.d_model, .tokens = tokens.data(), .table = weights.embedding, .y = work.residual[0]}, pool);
+  for (int64_t i = 0; i < config.n_layers; ++i) {
+    const size_t at = static_cast<size_t>(i);
+    LayerActivations<T> acts = work.of_layer(i);
+    acts.k_turned = keys[at].data() + length * config.kv_width();
+    acts.v = values[at].data() + length * config.kv_width();
+    layer_forward<T>(pass, weights.layers[at], i, work.residual[at], acts, work.silu, work.residual[at + 1], false);
+  }
+  length += pass.seq;
+}
+
+template <class T>
+void Decoder<T>::State::head(int64_t row) {
+  kernels::rmsnorm_forward<T>({.rows = 1, .width = config.d_model, .eps = config.rms_norm_eps, .x = work.residual.back() + row * config.d_model,
+                               .weight = weights.final_norm, .y = work.normed, .rstd = work.final_rstd},
+                              pool);
+  kernels::gemm<T>({.m = 1, .n = config.vocab_size, .k = config.d_model, .a = work.normed, .a_row = config.d_model, .b = weights.head, .b_row = 1,
+                    .b_col = config.d_model, .acc = work.logits, .acc_stride = config.vocab_size},
+                   pool);
+}
+
+template <class T>
+Decoder<T>::Decoder(const ModelConfig& config, int64_t capacity, ThreadPool& pool) : state_(std::make_unique<State>(config, capacity, pool)) {}
+
+template <class T>
+Decoder<T>::~Decoder() = default;
+
+template <class T>
+void Decoder<T>::set_weights(const Parameters& parameters) {
+  state_->weights.set(state_->config, parameters, state_->pool);
+  reset();
+}
+
+template <class T>
+void Decoder<T>::reset() {
+  state_->length = 0;
+}
+
+template <class T>
+int64_t Decoder<T>::length() const {
+  return state_->length;
+}
+
+template <class T>
+std::span<const float> Decoder<T>::append(std::span<const int32_t> tokens) {
+  State& state = *state_;
+  DZ_CHECK(!tokens.empty() && !state.weights.empty(), "tokens", tokens.size());
+  DZ_CHECK(state.length + static_cast<int64_t>(tokens.size()) <= state.capacity, "length", state.length, "new", tokens.size(), "capacity", state.capacity);
+  for (const int32_t token : tokens) {
+    if (token >= 0 && token < state.config.vocab_size) continue;
+    throw DataError(Complaint{"prompt", "token " + std::to_string(token), "tokens below vocab_size, " + std::to_string(state.config.vocab_size),
+                              "is the tokenizer that of the model?"});
+  }
+  size_t rows = 0;
+  for (; !tokens.empty(); tokens = tokens.subspan(rows)) {
+    rows = std::min(tokens.size(), static_cast<size_t>(kMaxRows));
+    state.forward(tokens.first(rows));
+  }
+  state.head(static_cast<int64_t>(rows) - 1);
+  return {state.work.logits, static_cast<size_t>(state.config.vocab_size)};
+}
+
+template class Decoder<bf16>;
+template class Decoder<float>;
+
+}  // namespace dz::model

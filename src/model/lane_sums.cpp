@@ -1,0 +1,74 @@
+#include "model/lane_sums.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "kernels/state.h"
+
+namespace dz::model {
+
+void LaneSums::begin(const LaneGroup& group, int64_t instances) {
+  const parallel::MicroBatch& micro = group.micro;
+  DZ_CHECK(micro.instances.size() == instances && instances > 0, "micro-batch", micro.instances.size(), "batch", instances);
+  DZ_CHECK(micro.lanes.size() >= 1 && micro.lanes.begin % micro.lanes.size() == 0, "first lane", micro.lanes.begin, "lanes", micro.lanes.size());
+  group_ = group;
+  lanes_.clear();
+  if (micro.lanes.size() == 1) {
+    lanes_.push_back({micro.lanes, {0, instances}});
+    return;
+  }
+  int64_t covered = 0;
+  for (int64_t lane = micro.lanes.begin; lane < micro.lanes.end; ++lane) {
+    const parallel::Span held = parallel::lane_instances(group.instances, group.lanes, lane);
+    if (held.size() == 0) continue;
+    lanes_.push_back({{lane, lane + 1}, {held.begin - micro.instances.begin, held.end - micro.instances.begin}});
+    DZ_CHECK(lanes_.back().instances.begin == covered, "lane", lane, "begins at", lanes_.back().instances.begin);
+    covered = lanes_.back().instances.end;
+  }
+  DZ_CHECK(covered == instances, "instances in lanes", covered, "instances", instances);
+}
+
+float* LaneSums::buffer(int slot, std::span<float> gradient) {
+  if (slot == 0) return gradient.data();
+  std::vector<float>& memory = slots_[static_cast<size_t>(slot)];
+  if (memory.size() < gradient.size()) memory.resize(gradient.size());
+  return memory.data();
+}
+
+int LaneSums::take_slot() {
+  const auto free = std::ranges::find(taken_, false);
+  const auto slot = free - taken_.begin();
+  if (free == taken_.end()) {
+    taken_.push_back(true);
+    slots_.emplace_back();
+  } else {
+    *free = true;
+  }
+  return static_cast<int>(slot);
+}
+
+void LaneSums::sum(std::span<float> gradient, const Part& part) {
+  if (group_.micro.lanes.size() == 1) return part(lanes_[0].instances, gradient.data(), group_.micro.first_part);
+  std::fill(taken_.begin(), taken_.end(), false);
+  const auto merge = [&](int a, int b) {
+    kernels::add({.count = static_cast<int64_t>(gradient.size()), .a = buffer(a, gradient), .b = buffer(b, gradient)}, pool_);
+    taken_[static_cast<size_t>(b)] = false;
+  };
+  parallel::LaneTree tree(group_.instances, group_.lanes, group_.micro.lanes, merge);
+  for (const Lane& lane : lanes_) {
+    // The first lane takes slot 0 and, being the lowest, is the left side of every merge: the root is in `gradient`.
+    const int slot = take_slot();
+    part(lane.instances, buffer(slot, gradient), true);
+    tree.add(lane.lanes, slot);
+  }
+  DZ_CHECK(tree.root() == 0, "root", tree.root());
+}
+
+void LaneSums::sum_adding(std::span<float> gradient, const Adding& part) {
+  sum(gradient, [&](parallel::Span instances, float* sum, bool fresh) {
+    if (fresh) std::fill_n(sum, gradient.size(), 0.0f);
+    part(instances, sum);
+  });
+}
+
+}  // namespace dz::model

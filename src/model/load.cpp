@@ -1,0 +1,32 @@
+#include "model/load.h"
+
+#include "base/error.h"
+
+namespace dz::model {
+namespace {
+
+constexpr const char* kConfig = "config.json";
+
+}  // namespace
+
+fs::path model_directory(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::exists(path / kConfig, ignored)) return path;
+  const fs::path checkpoints = path / "checkpoints";
+  if (fs::is_directory(checkpoints, ignored)) {
+    throw InputError(Complaint{path.string(), "a run without a complete checkpoint", "checkpoints/step-N", "train it first"});
+  }
+  if (!fs::exists(path, ignored)) throw InputError(Complaint{path.string(), "no such directory", "a checkpoint, a run or a Hugging Face model", ""});
+  throw InputError(Complaint{path.string(), "no config.json and no checkpoints", "a checkpoint, a run or a Hugging Face model", ""});
+}
+
+LoadedModel load_model(const fs::path& path) {
+  const fs::path directory = model_directory(path);
+  const fs::path config_path = directory / kConfig;
+  const ModelConfig config = from_hf_json(read_file(config_path), config_path.string());
+  LoadedModel model{.directory = directory, .config = config, .parameters = Parameters(config)};
+  load_parameters(directory, model.parameters);
+  return model;
+}
+
+}  // namespace dz::model

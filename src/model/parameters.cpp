@@ -1,0 +1,103 @@
+#include "model/parameters.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "checkpoint/safetensors.h"
+#include "kernels/state.h"
+#include "numerics/philox.h"
+
+namespace dz::model {
+namespace {
+
+constexpr size_t kAlign = 16;  // floats: tensors begin at cache lines
+constexpr double kInitStd = 0.02;
+
+std::string to_text(const Shape& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+void check_tensor(const ParameterSpec& spec, const checkpoint::StoredTensor& stored, const fs::path& path) {
+  const std::string where = path.string() + ": " + spec.name;
+  if (stored.shape != spec.shape) throw DataError(Complaint{where, "shape " + to_text(stored.shape), to_text(spec.shape), "config.json and the weights disagree"});
+  if (stored.dtype != "F32" && stored.dtype != "BF16") throw DataError(Complaint{where, "type " + stored.dtype, "F32 or BF16", ""});
+}
+
+// Names in the files that the model does not have; the head of a tied model may be stored although it is the embedding.
+void check_nothing_left(const Parameters& parameters, const checkpoint::TensorSource& source) {
+  for (const checkpoint::StoredTensor& stored : source.tensors()) {
+    const auto& specs = parameters.specs();
+    if (std::ranges::binary_search(specs, stored.name, {}, &ParameterSpec::name)) continue;
+    throw DataError(Complaint{source.path_of(stored).string() + ": " + stored.name, "a tensor that this model does not have", "",
+                              "config.json and the weights disagree"});
+  }
+}
+
+}  // namespace
+
+Parameters::Parameters(const ModelConfig& config, Role role) : specs_(parameter_specs(config)) {
+  size_t used = 0;
+  const auto place = [&](const Shape& shape) {
+    offsets_.push_back(used);
+    counts_.push_back(static_cast<size_t>(element_count(shape)));
+    used += (counts_.back() + kAlign - 1) / kAlign * kAlign;
+  };
+  for (const ParameterSpec& spec : specs_) place(spec.shape);
+  if (role == Role::kGradient && config.tie_word_embeddings) place({config.vocab_size, config.d_model});
+  arena_.resize(used);
+}
+
+size_t Parameters::index_of(std::string_view name) const {
+  const auto it = std::ranges::lower_bound(specs_, name, {}, [](const ParameterSpec& spec) { return std::string_view(spec.name); });
+  DZ_CHECK(it != specs_.end() && it->name == name, "name", name);
+  return static_cast<size_t>(it - specs_.begin());
+}
+
+std::vector<TensorView> Parameters::views(std::string_view prefix) const {
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < specs_.size(); ++i) views.push_back({std::string(prefix) + specs_[i].name, DType::kF32, specs_[i].shape, tensor(i).data()});
+  return views;
+}
+
+std::span<float> Parameters::head() {
+  return has_tied_head() ? tensor(specs_.size()) : tensor(index_of("lm_head.weight"));
+}
+
+void finish_tied_gradient(Parameters& gradients, ThreadPool& pool) {
+  if (!gradients.has_tied_head()) return;
+  const std::span<float> embedding = gradients.tensor(gradients.index_of("model.embed_tokens.weight"));
+  kernels::add({.count = static_cast<int64_t>(embedding.size()), .a = embedding.data(), .b = gradients.head().data()}, pool);
+}
+
+void init_parameters(uint64_t seed, Parameters& parameters, ThreadPool& pool) {
+  constexpr int64_t kGrain = 4096;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const ParameterSpec& spec = parameters.specs()[i];
+    const std::span<float> values = parameters.tensor(i);
+    if (spec.kind == ParameterKind::kNorm || spec.kind == ParameterKind::kBias) {
+      std::ranges::fill(values, spec.kind == ParameterKind::kNorm ? 1.0f : 0.0f);
+      continue;
+    }
+    const numerics::RandomStream stream(seed, spec.name);
+    pool.parallel_ranges(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
+      numerics::fill_truncated_normal(stream, kInitStd, static_cast<uint64_t>(begin), values.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+    });
+  }
+}
+
+void load_parameters(const fs::path& directory, Parameters& parameters) {
+  const checkpoint::TensorSource source = checkpoint::TensorSource::open(directory);
+  for (const ParameterSpec& spec : parameters.specs()) {
+    const checkpoint::StoredTensor* stored = source.find(spec.name);
+    if (stored == nullptr) throw DataError(Complaint{directory.string() + ": " + spec.name, "no such tensor", to_text(spec.shape), "the weights are of another model, or incomplete"});
+    check_tensor(spec, *stored, source.path_of(*stored));
+  }
+  check_nothing_left(parameters, source);
+  for (size_t i = 0; i < parameters.size(); ++i) source.read_f32(source.at(parameters.specs()[i].name), parameters.tensor(i));
+}
+
+}  // namespace dz::model

@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "model/decode.h"
+#include "numerics/functions64.h"
+#include "numerics/philox.h"
+
+namespace dz::model {
+namespace {
+
+int32_t argmax(std::span<const float> logits) { return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()); }
+
+// Cuts the tail that top-p leaves out and makes the rest a distribution again. Sums run in order of the list: the same on every machine.
+void keep_top_p(std::vector<Candidate>& all, double top_p) {
+  double total = 0;
+  for (const Candidate& candidate : all) total += candidate.probability;
+  double kept = 0;
+  size_t count = 0;
+  while (count < all.size() && (count == 0 || kept < top_p * total)) kept += all[count++].probability;
+  all.resize(count);
+  for (Candidate& candidate : all) candidate.probability /= kept;
+}
+
+}  // namespace
+
+void validate(const Sampling& sampling) {
+  if (!(sampling.temperature >= 0.0 && std::isfinite(sampling.temperature))) {
+    throw ConfigError(Complaint{"temperature", fmt::format("{}", sampling.temperature), "0 (the likeliest token) or more", ""});
+  }
+  if (!(sampling.top_p > 0.0 && sampling.top_p <= 1.0)) {
+    throw ConfigError(Complaint{"top-p", fmt::format("{}", sampling.top_p), "above 0, at most 1", ""});
+  }
+}
+
+std::vector<Candidate> candidates(std::span<const float> logits, const Sampling& sampling) {
+  DZ_CHECK(sampling.temperature > 0, "temperature", sampling.temperature);
+  const double most = double{*std::ranges::max_element(logits)};
+  std::vector<Candidate> all;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double probability = numerics::exp((double{logits[i]} - most) / sampling.temperature);
+    if (probability > 0.0) all.push_back({static_cast<int32_t>(i), probability});
+  }
+  // By logit, not by probability: two logits may differ where their exponentials do not.
+  std::ranges::stable_sort(all, [&](const Candidate& a, const Candidate& b) { return logits[static_cast<size_t>(a.token)] > logits[static_cast<size_t>(b.token)]; });
+  keep_top_p(all, sampling.top_p);
+  return all;
+}
+
+int32_t choose(std::span<const float> logits, const Sampling& sampling, uint64_t index) {
+  if (std::ranges::any_of(logits, [](float logit) { return std::isnan(logit); })) {
+    throw DataError(Complaint{"model", "NaN among its logits", "finite logits", "the weights are damaged or diverged"});
+  }
+  if (sampling.temperature == 0.0) return argmax(logits);
+  const std::vector<Candidate> all = candidates(logits, sampling);
+  const double u = numerics::RandomStream(sampling.seed, "sample").uniform(index);
+  double below = 0;
+  for (const Candidate& candidate : all) {
+    below += candidate.probability;
+    if (u < below) return candidate.token;
+  }
+  return all.back().token;  // the probabilities may add up to a little less than 1
+}
+
+}  // namespace dz::model

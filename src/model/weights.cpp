@@ -1,0 +1,71 @@
+#include "model/weights.h"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+
+#include "kernels/state.h"
+
+namespace dz::model {
+
+ModelIndex::ModelIndex(const ModelConfig& config, const Parameters& parameters) {
+  embedding = parameters.index_of("model.embed_tokens.weight");
+  final_norm = parameters.index_of("model.norm.weight");
+  head = config.tie_word_embeddings ? embedding : parameters.index_of("lm_head.weight");
+  for (int64_t i = 0; i < config.n_layers; ++i) {
+    const auto at = [&](const char* name) { return parameters.index_of(fmt::format("model.layers.{}.{}", i, name)); };
+    LayerIndex layer;
+    layer.q = at("self_attn.q_proj.weight");
+    layer.k = at("self_attn.k_proj.weight");
+    layer.v = at("self_attn.v_proj.weight");
+    layer.o = at("self_attn.o_proj.weight");
+    layer.gate = at("mlp.gate_proj.weight");
+    layer.up = at("mlp.up_proj.weight");
+    layer.down = at("mlp.down_proj.weight");
+    layer.q_norm = at("self_attn.q_norm.weight");
+    layer.k_norm = at("self_attn.k_norm.weight");
+    layer.attention_norm = at("post_attention_layernorm.weight");
+    layer.mlp_norm = at("post_feedforward_layernorm.weight");
+    if (config.attention_bias) {
+      layer.q_bias = at("self_attn.q_proj.bias");
+      layer.k_bias = at("self_attn.k_proj.bias");
+      layer.v_bias = at("self_attn.v_proj.bias");
+      layer.o_bias = at("self_attn.o_proj.bias");
+    }
+    layers.push_back(layer);
+  }
+}
+
+template <class T>
+void CastWeights<T>::set(const ModelConfig& config, const Parameters& parameters, ThreadPool& pool) {
+  if constexpr (!std::is_same_v<T, float>) {
+    // The whole arena in one pass; the few norms among the matrices are cast too and not used.
+    cast_.resize(parameters.arena().size());
+    kernels::cast_to_bf16({.count = static_cast<int64_t>(cast_.size()), .x = parameters.arena().data(), .out = cast_.data()}, pool);
+  }
+  const auto vector = [&](size_t index) { return index == LayerIndex::kNone ? nullptr : parameters.tensor(index).data(); };
+  const auto matrix = [&](size_t index) -> const T* {
+    if constexpr (std::is_same_v<T, float>) {
+      return parameters.tensor(index).data();
+    } else {
+      return cast_.data() + (parameters.tensor(index).data() - parameters.arena().data());
+    }
+  };
+  const ModelIndex index(config, parameters);
+  embedding = matrix(index.embedding);
+  head = matrix(index.head);
+  final_norm = vector(index.final_norm);
+  layers.clear();
+  for (const LayerIndex& at : index.layers) {
+    layers.push_back({.q = matrix(at.q), .k = matrix(at.k), .v = matrix(at.v), .o = matrix(at.o),
+                      .gate = matrix(at.gate), .up = matrix(at.up), .down = matrix(at.down),
+                      .q_norm = vector(at.q_norm), .k_norm = vector(at.k_norm),
+                      .attention_norm = vector(at.attention_norm), .mlp_norm = vector(at.mlp_norm),
+                      .q_bias = vector(at.q_bias), .k_bias = vector(at.k_bias), .v_bias = vector(at.v_bias), .o_bias = vector(at.o_bias)});
+  }
+}
+
+template class CastWeights<bf16>;
+template class CastWeights<float>;
+
+}  // namespace dz::model
