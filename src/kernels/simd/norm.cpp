@@ -1,0 +1,101 @@
+// RMSNorm forward and backward on sixteen lanes. A row's sums are one chain a lane, so several rows run side by side to hide its latency; the
+// second pass finds the rows in L1.
+#include "kernels/simd/ops.h"
+#include "kernels/simd/v16.h"
+
+namespace dz::kernels::DZ_SIMD {
+namespace {
+
+constexpr int kRows = 4;
+
+template <class T, int rows>
+DZ_INLINE void forward_rows(const RmsNormForward<T>& args, int64_t row) {
+  const int64_t width = args.width;
+  const T* x = args.x + row * width;
+  V16 squares[rows];
+  for (int i = 0; i < rows; ++i) squares[i] = zero();
+  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+    for (int i = 0; i < rows; ++i) {
+      const V16 value = load(x + i * width + j, lanes);
+      squares[i] = fma(value, value, squares[i]);
+    }
+  });
+
+  V16 r[rows];
+  for (int i = 0; i < rows; ++i) {
+    const float rstd = 1.0f / sqrt(sum(squares[i]) / static_cast<float>(width) + args.eps);
+    args.rstd[row + i] = rstd;
+    r[i] = splat(rstd);
+  }
+
+  T* y = args.y + row * width;
+  if (args.residual == nullptr) {
+    for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+      const V16 weight = load(args.weight + j, lanes);
+      for (int i = 0; i < rows; ++i) store(y + i * width + j, load(x + i * width + j, lanes) * r[i] * weight, lanes);
+    });
+    return;
+  }
+  const T* residual = args.residual + row * width;
+  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+    const V16 weight = load(args.weight + j, lanes);
+    for (int i = 0; i < rows; ++i) {
+      const V16 before = load(residual + i * width + j, lanes);
+      store(y + i * width + j, before + load(x + i * width + j, lanes) * r[i] * weight, lanes);
+    }
+  });
+}
+
+template <class T, int rows>
+DZ_INLINE void backward_rows(const RmsNormBackward<T>& args, int64_t row) {
+  const int64_t width = args.width;
+  const T* dy = args.dy + row * width;
+  const T* x = args.x + row * width;
+  V16 r[rows], dots[rows];
+  for (int i = 0; i < rows; ++i) {
+    r[i] = splat(args.rstd[row + i]);
+    dots[i] = zero();
+  }
+  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+    const V16 weight = load(args.weight + j, lanes);
+    for (int i = 0; i < rows; ++i) {
+      // A missing lane stays +0 even if r is inf.
+      const V16 n = select_first(lanes, load(x + i * width + j, lanes) * r[i], zero());
+      dots[i] = fma(load(dy + i * width + j, lanes) * weight, n, dots[i]);
+    }
+  });
+
+  for (int i = 0; i < rows; ++i) dots[i] = splat(sum(dots[i]) / static_cast<float>(width));
+  T* dx = args.dx + row * width;
+  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+    const V16 weight = load(args.weight + j, lanes);
+    for (int i = 0; i < rows; ++i) {
+      const V16 g = load(dy + i * width + j, lanes) * weight;
+      const V16 n = load(x + i * width + j, lanes) * r[i];
+      store(dx + i * width + j, fma(-n, dots[i], g) * r[i], lanes);
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void rmsnorm_forward(const RmsNormForward<T>& args, int64_t begin, int64_t end) {
+  int64_t row = begin;
+  for (; row + kRows <= end; row += kRows) forward_rows<T, kRows>(args, row);
+  for (; row < end; ++row) forward_rows<T, 1>(args, row);
+}
+
+template <class T>
+void rmsnorm_backward(const RmsNormBackward<T>& args, int64_t begin, int64_t end) {
+  int64_t row = begin;
+  for (; row + kRows <= end; row += kRows) backward_rows<T, kRows>(args, row);
+  for (; row < end; ++row) backward_rows<T, 1>(args, row);
+}
+
+template void rmsnorm_forward<bf16>(const RmsNormForward<bf16>&, int64_t, int64_t);
+template void rmsnorm_forward<float>(const RmsNormForward<float>&, int64_t, int64_t);
+template void rmsnorm_backward<bf16>(const RmsNormBackward<bf16>&, int64_t, int64_t);
+template void rmsnorm_backward<float>(const RmsNormBackward<float>&, int64_t, int64_t);
+
+}  // namespace dz::kernels::DZ_SIMD

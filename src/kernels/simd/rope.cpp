@@ -1,0 +1,112 @@
+// QK-norm and RoPE on sixteen lanes. The norm's sums run over whole rows; the rotation pairs element j of a head with j + head_dim / 2, so its
+// vectors start at each half and the last one of a half is masked when head_dim / 2 is not a multiple of 16.
+#include "kernels/simd/ops.h"
+#include "kernels/simd/v16.h"
+
+namespace dz::kernels::DZ_SIMD {
+namespace {
+
+constexpr int kRows = 4;
+
+template <class T, int rows>
+DZ_INLINE void forward_rows(const QkNormRopeForward<T>& args, int64_t row) {
+  const int64_t width = args.heads * args.head_dim, half = args.head_dim / 2;
+  V16 squares[rows];
+  for (int i = 0; i < rows; ++i) squares[i] = zero();
+  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+    for (int i = 0; i < rows; ++i) {
+      const V16 value = load(args.x + (row + i) * width + j, lanes);
+      squares[i] = fma(value, value, squares[i]);
+    }
+  });
+
+  for (int i = 0; i < rows; ++i) {
+    const float rstd = 1.0f / sqrt(sum(squares[i]) / static_cast<float>(width) + args.eps);
+    args.rstd[row + i] = rstd;
+    const V16 r = splat(rstd);
+    const int64_t position = args.first_position + (row + i) % args.positions;
+    for (int64_t head = 0; head < args.heads; ++head) {
+      const T* x = args.x + (row + i) * width + head * args.head_dim;
+      const float* weight = args.weight + head * args.head_dim;
+      T* y = args.y + (row + i) * width + head * args.head_dim;
+      for_vectors(half, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+        const V16 cos = load(args.cos + position * half + j, lanes), sin = load(args.sin + position * half + j, lanes);
+        const V16 low = load(x + j, lanes) * r * load(weight + j, lanes);
+        const V16 high = load(x + half + j, lanes) * r * load(weight + half + j, lanes);
+        store(y + j, fma(-high, sin, low * cos), lanes);
+        store(y + half + j, fma(low, sin, high * cos), lanes);
+      });
+    }
+  }
+}
+
+// dy of one row, turned back in place.
+template <class T>
+DZ_INLINE void undo_rope(const QkNormRopeBackward<T>& args, int64_t row) {
+  const int64_t half = args.head_dim / 2, position = row % args.positions;
+  for (int64_t head = 0; head < args.heads; ++head) {
+    float* dy = args.dy + (row * args.heads + head) * args.head_dim;
+    for_vectors(half, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+      const V16 cos = load(args.cos + position * half + j, lanes), sin = load(args.sin + position * half + j, lanes);
+      const V16 low = load(dy + j, lanes), high = load(dy + half + j, lanes);
+      store(dy + j, fma(high, sin, low * cos), lanes);
+      store(dy + half + j, fma(-low, sin, high * cos), lanes);
+    });
+  }
+}
+
+template <class T, int rows>
+DZ_INLINE void backward_rows(const QkNormRopeBackward<T>& args, int64_t row) {
+  const int64_t width = args.heads * args.head_dim;
+  for (int i = 0; i < rows; ++i) undo_rope(args, row + i);
+
+  const float* d = args.dy + row * width;
+  const T* x = args.x + row * width;
+  V16 r[rows], dots[rows];
+  for (int i = 0; i < rows; ++i) {
+    r[i] = splat(args.rstd[row + i]);
+    dots[i] = zero();
+  }
+  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+    const V16 weight = load(args.weight + j, lanes);
+    for (int i = 0; i < rows; ++i) {
+      // A missing lane stays +0 even if r is inf.
+      const V16 n = select_first(lanes, load(x + i * width + j, lanes) * r[i], zero());
+      dots[i] = fma(load(d + i * width + j, lanes) * weight, n, dots[i]);
+    }
+  });
+
+  for (int i = 0; i < rows; ++i) dots[i] = splat(sum(dots[i]) / static_cast<float>(width));
+  T* dx = args.dx + row * width;
+  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+    const V16 weight = load(args.weight + j, lanes);
+    for (int i = 0; i < rows; ++i) {
+      const V16 g = load(d + i * width + j, lanes) * weight;
+      const V16 n = load(x + i * width + j, lanes) * r[i];
+      store(dx + i * width + j, fma(-n, dots[i], g) * r[i], lanes);
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void qk_norm_rope_forward(const QkNormRopeForward<T>& args, int64_t begin, int64_t end) {
+  int64_t row = begin;
+  for (; row + kRows <= end; row += kRows) forward_rows<T, kRows>(args, row);
+  for (; row < end; ++row) forward_rows<T, 1>(args, row);
+}
+
+template <class T>
+void qk_norm_rope_backward(const QkNormRopeBackward<T>& args, int64_t begin, int64_t end) {
+  int64_t row = begin;
+  for (; row + kRows <= end; row += kRows) backward_rows<T, kRows>(args, row);
+  for (; row < end; ++row) backward_rows<T, 1>(args, row);
+}
+
+template void qk_norm_rope_forward<bf16>(const QkNormRopeForward<bf16>&, int64_t, int64_t);
+template void qk_norm_rope_forward<float>(const QkNormRopeForward<float>&, int64_t, int64_t);
+template void qk_norm_rope_backward<bf16>(const QkNormRopeBackward<bf16>&, int64_t, int64_t);
+template void qk_norm_rope_backward<float>(const QkNormRopeBackward<float>&, int64_t, int64_t);
+
+}  // namespace dz::kernels::DZ_SIMD
