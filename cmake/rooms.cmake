@@ -44,7 +44,8 @@ function(dz_isa_files isa directory)
   set(target dz_kernels_${directory}_${isa})
   add_library(${target} OBJECT ${sources})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_compile_options(${target} PRIVATE ${ARGN})
+  # -O3 unrolls the short loops over vectors and rows, so that their arrays become registers.
+  target_compile_options(${target} PRIVATE ${ARGN} $<$<CONFIG:Release>:-O3>)
   target_sources(dz_kernels PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
 

@@ -44,10 +44,11 @@ DZ_INLINE void load_queries(const AttentionBackward<T>& args, const QueryRows& q
   }
 }
 
-// From S and dP: P = exp2(t - m) * (1 / l) and dS = (P * (dP - D)) * scale, both rounded; rows past the end are +0.
+// From S and dP: P = exp2(t - m) * (1 / l) and dS = (P * (dP - D)) * scale, both rounded; rows past the end are +0, and so are keys past the
+// end, which would else turn an infinite D into NaN.
 template <class T>
-DZ_INLINE void score_gradients(const QueryRows& queries, int64_t key, float c, float scale, Scratch& s) {
-  const V16 c16 = splat(c), scale16 = splat(scale), hidden = splat(-numerics::kInfinity);
+DZ_INLINE void score_gradients(const QueryRows& queries, int64_t key, int64_t keys, AttentionScale scale, Scratch& s) {
+  const V16 c16 = splat(scale.exponent), scale16 = splat(scale.gradient), hidden = splat(-numerics::kInfinity);
   for (int64_t i = 0; i < queries.rows; ++i) {
     float* p_row = s.p + i * kTile;
     float* ds_row = s.ds + i * kTile;
@@ -61,6 +62,7 @@ DZ_INLINE void score_gradients(const QueryRows& queries, int64_t key, float c, f
       store(p_row + v * kLanes, round_as<T>(p));
       store(ds_row + v * kLanes, round_as<T>(p * (load(ds_row + v * kLanes) - d) * scale16));
     }
+    if (keys < kTile) clear(ds_row + keys, kTile - keys);
   }
   clear(s.p + queries.rows * kTile, (kTile - queries.rows) * kTile);
   clear(s.ds + queries.rows * kTile, (kTile - queries.rows) * kTile);
@@ -68,12 +70,12 @@ DZ_INLINE void score_gradients(const QueryRows& queries, int64_t key, float c, f
 
 // dQ of a query tile = what the key tiles before left in memory + dS K.
 template <class T>
-DZ_INLINE void add_dq(const AttentionBackward<T>& args, const QueryRows& queries, int64_t instance, int64_t head, Scratch& s) {
+DZ_INLINE void add_dq(const AttentionBackward<T>& args, const QueryRows& queries, int64_t instance, int64_t head, int64_t keys, Scratch& s) {
   const AttentionShape& shape = args.shape;
   const int64_t stride = shape.heads * shape.head_dim, width = padded(shape.head_dim);
   float* dq = args.dq + (instance * shape.keys + queries.position) * stride + head * shape.head_dim;
   widen_rows<float>(dq, stride, queries.rows, shape.head_dim, kTile, s.dq);
-  product(Left<false>{s.ds, kTile}, s.k, width, s.dq, width, queries.rows, width, kTile, true);
+  product(Left<false>{s.ds, kTile}, s.k, width, s.dq, width, queries.rows, width, keys, true);
   for (int64_t i = 0; i < queries.rows; ++i) {
     for_vectors(shape.head_dim, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
       store(dq + i * stride + j, load(s.dq + i * width + j), lanes);
@@ -83,14 +85,14 @@ DZ_INLINE void add_dq(const AttentionBackward<T>& args, const QueryRows& queries
 
 template <class T>
 DZ_INLINE void tile_pair(const AttentionBackward<T>& args, const QueryRows& queries, int64_t instance, int64_t head, int64_t key, Scratch& s) {
-  const int64_t width = padded(args.shape.head_dim);
+  const int64_t width = padded(args.shape.head_dim), keys = args.shape.keys - key < kTile ? args.shape.keys - key : kTile;
   load_queries(args, queries, instance, head, s);
-  product(Left<false>{s.q, width}, s.k_columns, kTile, s.p, kTile, kTile, kTile, width, false);
-  product(Left<false>{s.dout, width}, s.v_columns, kTile, s.ds, kTile, kTile, kTile, width, false);
-  score_gradients<T>(queries, key, 1.0f, 1.0f, s);
-  product(Left<true>{s.p, kTile}, s.dout, width, s.dv, width, kTile, width, kTile, true);
-  product(Left<true>{s.ds, kTile}, s.q, width, s.dk, width, kTile, width, kTile, true);
-  add_dq(args, queries, instance, head, s);
+  product(Left<false>{s.q, width}, s.k_columns, kTile, s.p, kTile, queries.rows, kTile, width, false);
+  product(Left<false>{s.dout, width}, s.v_columns, kTile, s.ds, kTile, queries.rows, kTile, width, false);
+  score_gradients<T>(queries, key, keys, attention_scale(args.shape.head_dim), s);
+  product(Left<true>{s.p, kTile}, s.dout, width, s.dv, width, keys, width, padded(queries.rows), true);
+  product(Left<true>{s.ds, kTile}, s.q, width, s.dk, width, keys, width, padded(queries.rows), true);
+  add_dq(args, queries, instance, head, padded(keys), s);
 }
 
 template <class T>

@@ -72,13 +72,13 @@ DZ_INLINE void finish(const AttentionForward<T>& args, const Scratch& s, const Q
   const int64_t count = shape.keys - shape.first_query, first = queries.position - shape.first_query;
   const int64_t width = padded(shape.head_dim);
   for (int64_t i = 0; i < queries.rows; ++i) {
-    const float scale = 1.0f / s.l[i];
+    const float scale = s.l[i] == 0.0f ? 0.0f : 1.0f / s.l[i];
     T* out = args.out + ((instance * count + first + i) * shape.heads + head) * shape.head_dim;
     for_vectors(shape.head_dim, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
-      store(out + j, load(s.o + i * width + j) * splat(scale), lanes);
+      store(out + j, load(s.o + i * width + j) * splat(scale) + zero(), lanes);
     });
     const int64_t at = (instance * shape.heads + head) * count + first + i;
-    if (args.row_max != nullptr) args.row_max[at] = s.m[i];
+    if (args.row_max != nullptr) args.row_max[at] = s.m[i] + 0.0f;
     if (args.row_scale != nullptr) args.row_scale[at] = scale;
   }
 }
@@ -89,7 +89,7 @@ void query_tile(const AttentionForward<T>& args, int64_t instance, int64_t head,
   const int64_t count = shape.keys - shape.first_query, width = padded(shape.head_dim);
   const int64_t kv_head = head / (shape.heads / shape.kv_heads), kv_stride = shape.kv_heads * shape.head_dim;
   const QueryRows queries = query_rows(shape, instance, tile);
-  const float c = static_cast<float>(1.0);
+  const float c = attention_scale(shape.head_dim).exponent;
   Scratch s;
   const T* q = args.q + ((instance * count + queries.position - shape.first_query) * shape.heads + head) * shape.head_dim;
   widen_rows(q, shape.heads * shape.head_dim, queries.rows, shape.head_dim, kTile, s.q);
@@ -109,7 +109,7 @@ void query_tile(const AttentionForward<T>& args, int64_t instance, int64_t head,
     scale_and_mask(s, queries, key, c);
     exponentials<T>(s, queries.rows, width);
     widen_rows(args.v + at, kv_stride, keys, shape.head_dim, kTile, s.k);
-    product(Left<false>{s.p, kTile}, s.k, width, s.o, width, queries.rows, width, kTile, true);
+    product(Left<false>{s.p, kTile}, s.k, width, s.o, width, queries.rows, width, padded(keys), true);
   }
   finish(args, s, queries, instance, head);
 }

@@ -7,10 +7,6 @@
 
 namespace dz::kernels::DZ_SIMD {
 
-DZ_INLINE float softmax_scale(int64_t head_dim) {
-  return static_cast<float>(1.0 / _mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd(static_cast<double>(head_dim)))));
-}
-
 // The queries of a tile that exist: positions [position, position + rows), each with the first key that it sees.
 struct QueryRows {
   int64_t position = 0;
@@ -24,18 +20,15 @@ DZ_INLINE QueryRows query_rows(const AttentionShape& shape, int64_t instance, in
   const int64_t end = (tile + 1) * kTile < shape.keys ? (tile + 1) * kTile : shape.keys;
   out.position = begin;
   out.rows = end - begin;
-  for (int64_t i = 0; i < out.rows; ++i) {
-    const int64_t document = shape.first_visible != nullptr ? shape.first_visible[instance * shape.keys + begin + i] : 0;
-    const int64_t window = shape.window > 0 ? begin + i - shape.window + 1 : 0;
-    out.first_key[i] = document > window ? document : window;
-  }
+  for (int64_t i = 0; i < out.rows; ++i) out.first_key[i] = first_visible_key(shape, instance, begin + i);
   return out;
 }
 
-// Whether any of the queries sees any of the keys [key, key + 64).
+// Whether any of the queries sees any of the keys [key, key + 64): the rule of tiles_visible.
 DZ_INLINE bool sees_tile(const QueryRows& queries, int64_t key) {
   for (int64_t i = 0; i < queries.rows; ++i) {
-    if (queries.first_key[i] < key + kTile && queries.position + i >= key) return true;
+    const int64_t position = queries.position + i, first = queries.first_key[i];
+    if (first < key + kTile && first <= position && position >= key) return true;
   }
   return false;
 }

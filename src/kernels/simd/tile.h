@@ -9,7 +9,6 @@
 namespace dz::kernels::DZ_SIMD {
 
 inline constexpr int64_t kTile = 64;         // kAttentionTile; queries or keys
-inline constexpr int64_t kMaxHeadDim = 256;
 inline constexpr int64_t kKBlock = 32;
 
 DZ_INLINE int64_t padded(int64_t size) { return (size + kKBlock - 1) / kKBlock * kKBlock; }
