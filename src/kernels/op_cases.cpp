@@ -67,12 +67,12 @@ std::string hex(const std::byte* p, size_t size) {
 
 }  // namespace
 
-const char* name_of(Values values) {
+const char* name_of(OpValues values) {
   switch (values) {
-    case Values::kNormal: return "";
-    case Values::kTiny: return " tiny";
-    case Values::kHuge: return " huge";
-    case Values::kSpecial: return " special";
+    case OpValues::kNormal: return "";
+    case OpValues::kTiny: return " tiny";
+    case OpValues::kHuge: return " huge";
+    case OpValues::kSpecial: return " special";
   }
   return "";
 }
@@ -83,13 +83,13 @@ void* CaseMemory::allocate(int64_t bytes) {
 }
 
 float CaseMemory::value(uint64_t random) const {
-  const float x = uniform(random);
+  const float x = uniform(random) * (1.5f + 0.5f * uniform(mix(random)));  // a product, so that the low bits of small numbers are used too
   const auto power = [&](uint64_t exponent, uint64_t range) { return std::bit_cast<float>(static_cast<uint32_t>(exponent + (random & 0xffu) % range) << 23); };
   switch (values_) {
-    case Values::kNormal: return x;
-    case Values::kTiny: return (random & 0x700u) == 0 ? std::bit_cast<float>(static_cast<uint32_t>(random) & 0x807fffffu) : x * power(1, 80);
-    case Values::kHuge: return x * power(140, 114);
-    case Values::kSpecial: return (random & 0x3f00u) == 0 ? std::bit_cast<float>(kSpecialBits[(random >> 16) % std::size(kSpecialBits)]) : x;
+    case OpValues::kNormal: return x;
+    case OpValues::kTiny: return (random & 0x700u) == 0 ? std::bit_cast<float>(static_cast<uint32_t>(random) & 0x807fffffu) : x * power(1, 80);
+    case OpValues::kHuge: return x * power(140, 114);
+    case OpValues::kSpecial: return (random & 0x3f00u) == 0 ? std::bit_cast<float>(kSpecialBits[(random >> 16) % std::size(kSpecialBits)]) : x;
   }
   return x;
 }
@@ -106,8 +106,8 @@ T* CaseMemory::input(int64_t count, float scale) {
       data[i] = x;
     }
   }
-  if (streams_ == 1 && fault_ == Fault::kLastBit) data[count / 2] = with_flipped_bit(data[count / 2], last_bit_);
-  if (streams_ == 1 && fault_ == Fault::kSwapLanes && count > 1) std::swap(data[(count - 1) / 2], data[(count - 1) / 2 + 1]);
+  if (streams_ == 1 && fault_ == OpFault::kLastBit) data[count / 2] = with_flipped_bit(data[count / 2], last_bit_);
+  if (streams_ == 1 && fault_ == OpFault::kSwapLanes && count > 1) std::swap(data[(count - 1) / 2], data[(count - 1) / 2 + 1]);
   return data;
 }
 

@@ -15,7 +15,7 @@
 namespace dz::kernels {
 
 // A deliberate mistake in the first input of a case, for tests of the tests.
-enum class Fault : uint8_t {
+enum class OpFault : uint8_t {
   kNone,
   kLastBit,    // flips the last bit that matters of one element
   kSwapLanes,  // exchanges two neighbouring elements
@@ -43,7 +43,7 @@ struct OpCase {
   CaseSet set = CaseSet::kFull;
   double bytes = 0;          // read and written once, for GB/s
   double flops = 0;          // of the products of attention, for GFLOP/s; 0: bound by memory
-  std::function<PreparedCase(Fault fault)> prepare;
+  std::function<PreparedCase(OpFault fault)> prepare;
 };
 
 // The cases of a set, in a fixed order. Making the list is cheap; memory is taken by prepare().

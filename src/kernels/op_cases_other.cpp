@@ -134,7 +134,7 @@ void add_states(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases) 
     args.p = memory.in_out<float>("p", c.count);
     args.m = memory.in_out<float>("m", c.count);
     args.v = memory.in_out<float>("v", c.count);
-    if (c.values != Values::kSpecial) {
+    if (c.values != OpValues::kSpecial) {
       for (int64_t i = 0; i < c.count; ++i) args.v[i] = args.v[i] < 0 ? -args.v[i] : args.v[i];
     }
     return units_of(c.count, args, &Table::adamw);

@@ -36,9 +36,9 @@ void add_norms(const RowsCase& c, CaseSet set, std::vector<OpCase>& cases) {
            [forward](CaseMemory& memory) { return forward(memory, true); });
   add_case(cases, set, c, "rmsnorm_backward", named<T>("rmsnorm_backward", c), bytes_of<T>(3 * count), 0, [c, count](CaseMemory& memory) {
     RmsNormBackward<T> args{.rows = c.rows, .width = c.width};
-    args.x = memory.input<T>(count);
     args.dx = memory.in_out<T>("dx", count);
     args.dy = args.dx;
+    args.x = memory.input<T>(count);
     args.weight = memory.input<float>(c.width);
     args.rstd = memory.positive(c.rows);
     return units_of<T>(c.rows, args, &TypedForms<T>::rmsnorm_backward);
@@ -75,8 +75,8 @@ void add_ropes(const RopeCase& c, CaseSet set, std::vector<OpCase>& cases) {
   const double backward_bytes = bytes_of<T>(2 * count) + bytes_of<float>(2 * count);
   add_case(cases, set, c, "qk_norm_rope_backward", name("qk_norm_rope_backward"), backward_bytes, 0, [=](CaseMemory& memory) {
     QkNormRopeBackward<T> args{.rows = c.rows, .heads = c.heads, .head_dim = c.head_dim, .positions = c.positions};
-    args.x = memory.input<T>(count);
     args.dy = memory.in_out<float>("dy", count);
+    args.x = memory.input<T>(count);
     args.weight = memory.input<float>(width);
     args.cos = memory.input<float>(c.positions * half);
     args.sin = memory.input<float>(c.positions * half);

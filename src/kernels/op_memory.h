@@ -13,7 +13,7 @@ namespace dz::kernels {
 
 class CaseMemory {
  public:
-  CaseMemory(Values values, Fault fault) : values_(values), fault_(fault) {}
+  CaseMemory(OpValues values, OpFault fault) : values_(values), fault_(fault) {}
 
   // `count` numbers of the case's kind, times `scale`. The first input of a case takes the fault.
   template <class T>
@@ -37,8 +37,8 @@ class CaseMemory {
   void* allocate(int64_t bytes);
   float value(uint64_t random) const;
 
-  Values values_;
-  Fault fault_;
+  OpValues values_;
+  OpFault fault_;
   int last_bit_ = 0;
   uint64_t streams_ = 0;
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
@@ -50,7 +50,7 @@ template <class Case, class Make>
 void add_case(std::vector<OpCase>& cases, CaseSet wanted, const Case& shape, std::string op, std::string name, double bytes, double flops, Make make) {
   const bool bench = wanted == CaseSet::kBench;
   if (bench ? shape.set != CaseSet::kBench : shape.set > wanted) return;
-  cases.push_back({.op = std::move(op), .name = std::move(name), .set = shape.set, .bytes = bytes, .flops = flops, .prepare = [shape, make](Fault fault) {
+  cases.push_back({.op = std::move(op), .name = std::move(name), .set = shape.set, .bytes = bytes, .flops = flops, .prepare = [shape, make](OpFault fault) {
                      const auto memory = std::make_shared<CaseMemory>(shape.values, fault);
                      PreparedCase prepared = make(*memory);
                      prepared.outputs = memory->outputs();
@@ -75,7 +75,7 @@ constexpr const char* type_name() {
   return sizeof(T) == sizeof(bf16) ? "bf16" : "f32";
 }
 
-const char* name_of(Values values);
+const char* name_of(OpValues values);
 
 void add_row_cases(CaseSet set, std::vector<OpCase>& cases);
 void add_column_cases(CaseSet set, std::vector<OpCase>& cases);
