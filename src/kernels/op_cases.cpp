@@ -69,10 +69,14 @@ std::string hex(const std::byte* p, size_t size) {
 
 const char* name_of(OpValues values) {
   switch (values) {
-    case OpValues::kNormal: return "";
-    case OpValues::kTiny: return " tiny";
-    case OpValues::kHuge: return " huge";
-    case OpValues::kSpecial: return " special";
+    case OpValues::kNormal:
+      return "";
+    case OpValues::kTiny:
+      return " tiny";
+    case OpValues::kHuge:
+      return " huge";
+    case OpValues::kSpecial:
+      return " special";
   }
   return "";
 }
@@ -84,12 +88,18 @@ void* CaseMemory::allocate(int64_t bytes) {
 
 float CaseMemory::value(uint64_t random) const {
   const float x = uniform(random) * (1.5f + 0.5f * uniform(mix(random)));  // a product, so that the low bits of small numbers are used too
-  const auto power = [&](uint64_t exponent, uint64_t range) { return std::bit_cast<float>(static_cast<uint32_t>(exponent + (random & 0xffu) % range) << 23); };
+  const auto power = [&](uint64_t exponent, uint64_t range) {
+    return std::bit_cast<float>(static_cast<uint32_t>(exponent + (random & 0xffu) % range) << 23);
+  };
   switch (values_) {
-    case OpValues::kNormal: return x;
-    case OpValues::kTiny: return (random & 0x700u) == 0 ? std::bit_cast<float>(static_cast<uint32_t>(random) & 0x807fffffu) : x * power(1, 80);
-    case OpValues::kHuge: return x * power(140, 114);
-    case OpValues::kSpecial: return (random & 0x3f00u) == 0 ? std::bit_cast<float>(kSpecialBits[(random >> 16) % std::size(kSpecialBits)]) : x;
+    case OpValues::kNormal:
+      return x;
+    case OpValues::kTiny:
+      return (random & 0x700u) == 0 ? std::bit_cast<float>(static_cast<uint32_t>(random) & 0x807fffffu) : x * power(1, 80);
+    case OpValues::kHuge:
+      return x * power(140, 114);
+    case OpValues::kSpecial:
+      return (random & 0x3f00u) == 0 ? std::bit_cast<float>(kSpecialBits[(random >> 16) % std::size(kSpecialBits)]) : x;
   }
   return x;
 }

@@ -38,11 +38,11 @@ struct PreparedCase {
 };
 
 struct OpCase {
-  std::string op;            // as in the table: "rmsnorm_forward"
-  std::string name;          // op, type, shape, note
+  std::string op;    // as in the table: "rmsnorm_forward"
+  std::string name;  // op, type, shape, note
   CaseSet set = CaseSet::kFull;
-  double bytes = 0;          // read and written once, for GB/s
-  double flops = 0;          // of the products of attention, for GFLOP/s; 0: bound by memory
+  double bytes = 0;  // read and written once, for GB/s
+  double flops = 0;  // of the products of attention, for GFLOP/s; 0: bound by memory
   std::function<PreparedCase(OpFault fault)> prepare;
 };
 

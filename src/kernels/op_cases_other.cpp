@@ -9,8 +9,13 @@ namespace dz::kernels {
 namespace {
 
 AttentionShape shape_of(const AttentionCase& c, CaseMemory& memory) {
-  AttentionShape shape{.instances = c.instances, .keys = c.keys, .first_query = c.first_query, .heads = c.heads, .kv_heads = c.kv_heads,
-                       .head_dim = c.head_dim, .window = c.window};
+  AttentionShape shape{.instances = c.instances,
+                       .keys = c.keys,
+                       .first_query = c.first_query,
+                       .heads = c.heads,
+                       .kv_heads = c.kv_heads,
+                       .head_dim = c.head_dim,
+                       .window = c.window};
   if (c.documents) {
     // Documents of one to forty positions, so that borders fall inside tiles and on their edges.
     int32_t* first = memory.integers(c.instances * c.keys, 0, 40);
@@ -90,7 +95,8 @@ template <class T>
 void add_losses(const LossCase& c, CaseSet set, std::vector<OpCase>& cases) {
   const int64_t count = c.rows * c.vocab;
   const double bytes = static_cast<double>(count) * (sizeof(float) + (c.gradient ? sizeof(T) : 0));
-  const std::string name = fmt::format("cross_entropy {} {}x{}{}{}", type_name<T>(), c.rows, c.vocab, c.gradient ? "" : " loss only", name_of(c.values));
+  const std::string name =
+      fmt::format("cross_entropy {} {}x{}{}{}", type_name<T>(), c.rows, c.vocab, c.gradient ? "" : " loss only", name_of(c.values));
   add_case(cases, set, c, "cross_entropy", name, bytes, 0, [c, count](CaseMemory& memory) {
     CrossEntropy<T> args{.rows = c.rows, .vocab = c.vocab, .weight = 0.37f, .z_loss = c.z_loss};
     args.logits = memory.input<float>(count, 9.0f);
@@ -128,8 +134,16 @@ void add_states(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases) 
     return units_of(blocks, args, &Table::squared_norms);
   });
   add_case(cases, set, c, "adamw", name("adamw"), 7 * bytes, 0, [c](CaseMemory& memory) {
-    AdamW args{.count = c.count, .clip = 0.83f, .decay = 0.9997f, .m_keep = 0.9f, .m_take = 0.1f, .v_keep = 0.95f, .v_take = 0.05f,
-               .sqrt_bc2 = 0.71f, .eps = 1e-8f, .step = -3e-3f};
+    AdamW args{.count = c.count,
+               .clip = 0.83f,
+               .decay = 0.9997f,
+               .m_keep = 0.9f,
+               .m_take = 0.1f,
+               .v_keep = 0.95f,
+               .v_take = 0.05f,
+               .sqrt_bc2 = 0.71f,
+               .eps = 1e-8f,
+               .step = -3e-3f};
     args.gradient = memory.input<float>(c.count);
     args.p = memory.in_out<float>("p", c.count);
     args.m = memory.in_out<float>("m", c.count);

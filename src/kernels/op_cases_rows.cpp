@@ -61,8 +61,8 @@ void add_ropes(const RopeCase& c, CaseSet set, std::vector<OpCase>& cases) {
     return fmt::format("{} {} {}x{}x{} from {}{}", op, type_name<T>(), c.rows, c.heads, c.head_dim, c.first_position, name_of(c.values));
   };
   add_case(cases, set, c, "qk_norm_rope_forward", name("qk_norm_rope_forward"), bytes_of<T>(2 * count), 0, [=](CaseMemory& memory) {
-    QkNormRopeForward<T> args{.rows = c.rows, .heads = c.heads, .head_dim = c.head_dim, .positions = c.positions,
-                              .first_position = c.first_position, .eps = 1e-6f};
+    QkNormRopeForward<T> args{
+        .rows = c.rows, .heads = c.heads, .head_dim = c.head_dim, .positions = c.positions, .first_position = c.first_position, .eps = 1e-6f};
     args.x = memory.input<T>(count);
     args.weight = memory.input<float>(width);
     args.cos = memory.input<float>((c.first_position + c.positions) * half);

@@ -18,7 +18,7 @@ class CaseMemory {
   // `count` numbers of the case's kind, times `scale`. The first input of a case takes the fault.
   template <class T>
   T* input(int64_t count, float scale = 1.0f);
-  float* positive(int64_t count);                          // in (0, 2], whatever the kind: 1 / rms, second moments
+  float* positive(int64_t count);                               // in (0, 2], whatever the kind: 1 / rms, second moments
   int32_t* integers(int64_t count, int32_t low, int32_t high);  // in [low, high)
 
   // Filled with a pattern, so that an element that is not written shows.
@@ -47,27 +47,35 @@ class CaseMemory {
 
 // Adds a case unless `wanted` leaves it out. make(memory) fills the memory and returns {units, run}.
 template <class Case, class Make>
-void add_case(std::vector<OpCase>& cases, CaseSet wanted, const Case& shape, std::string op, std::string name, double bytes, double flops, Make make) {
+void add_case(std::vector<OpCase>& cases, CaseSet wanted, const Case& shape, std::string op, std::string name, double bytes, double flops,
+              Make make) {
   const bool bench = wanted == CaseSet::kBench;
   if (bench ? shape.set != CaseSet::kBench : shape.set > wanted) return;
-  cases.push_back({.op = std::move(op), .name = std::move(name), .set = shape.set, .bytes = bytes, .flops = flops, .prepare = [shape, make](OpFault fault) {
-                     const auto memory = std::make_shared<CaseMemory>(shape.values, fault);
-                     PreparedCase prepared = make(*memory);
-                     prepared.outputs = memory->outputs();
-                     prepared.memory = memory;
-                     return prepared;
-                   }});
+  cases.push_back(
+      {.op = std::move(op), .name = std::move(name), .set = shape.set, .bytes = bytes, .flops = flops, .prepare = [shape, make](OpFault fault) {
+         const auto memory = std::make_shared<CaseMemory>(shape.values, fault);
+         PreparedCase prepared = make(*memory);
+         prepared.outputs = memory->outputs();
+         prepared.memory = memory;
+         return prepared;
+       }});
 }
 
 // Runs `args` through one entry of the table.
 template <class T, class Args>
-PreparedCase units_of(int64_t units, const Args& args, Form<Args> TypedForms<T>::* entry) {
-  return {.units = units, .run = [args, entry](const Table& table, int64_t begin, int64_t end) { (forms<T>(table).*entry)(args, begin, end); }, .outputs = {}, .memory = {}};
+PreparedCase units_of(int64_t units, const Args& args, Form<Args> TypedForms<T>::*entry) {
+  return {.units = units,
+          .run = [args, entry](const Table& table, int64_t begin, int64_t end) { (forms<T>(table).*entry)(args, begin, end); },
+          .outputs = {},
+          .memory = {}};
 }
 
 template <class Args>
-PreparedCase units_of(int64_t units, const Args& args, Form<Args> Table::* entry) {
-  return {.units = units, .run = [args, entry](const Table& table, int64_t begin, int64_t end) { (table.*entry)(args, begin, end); }, .outputs = {}, .memory = {}};
+PreparedCase units_of(int64_t units, const Args& args, Form<Args> Table::*entry) {
+  return {.units = units,
+          .run = [args, entry](const Table& table, int64_t begin, int64_t end) { (table.*entry)(args, begin, end); },
+          .outputs = {},
+          .memory = {}};
 }
 
 template <class T>

@@ -18,9 +18,9 @@ struct Scratch {
   alignas(64) float v_columns[kMaxHeadDim * kTile];
   alignas(64) float dk[kTile * kMaxHeadDim];
   alignas(64) float dv[kTile * kMaxHeadDim];
-  alignas(64) float dq[kTile * kMaxHeadDim];            // values by rows on their way to columns, then dQ of a query tile
-  alignas(64) float p[kTile * kTile];                   // S, then P
-  alignas(64) float ds[kTile * kTile];                  // dP, then dS
+  alignas(64) float dq[kTile * kMaxHeadDim];  // values by rows on their way to columns, then dQ of a query tile
+  alignas(64) float p[kTile * kTile];         // S, then P
+  alignas(64) float ds[kTile * kTile];        // dP, then dS
   float m[kTile], scale[kTile], d[kTile];
 };
 
@@ -35,7 +35,7 @@ DZ_INLINE void load_queries(const AttentionBackward<T>& args, const QueryRows& q
   const int64_t statistics = (instance * shape.heads + head) * shape.keys + queries.position;
   for (int64_t i = 0; i < queries.rows; ++i) {
     V16 dot = zero();
-    for_vectors(shape.head_dim, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+    for_vectors(shape.head_dim, [&](int64_t j, auto lanes) {
       dot = fma(load(args.dout + at + i * stride + j, lanes), load(args.out + at + i * stride + j, lanes), dot);
     });
     s.d[i] = sum(dot);
@@ -77,9 +77,7 @@ DZ_INLINE void add_dq(const AttentionBackward<T>& args, const QueryRows& queries
   widen_rows<float>(dq, stride, queries.rows, shape.head_dim, kTile, s.dq);
   product(Left<false>{s.ds, kTile}, s.k, width, s.dq, width, queries.rows, width, keys, true);
   for (int64_t i = 0; i < queries.rows; ++i) {
-    for_vectors(shape.head_dim, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
-      store(dq + i * stride + j, load(s.dq + i * width + j), lanes);
-    });
+    for_vectors(shape.head_dim, [&](int64_t j, auto lanes) { store(dq + i * stride + j, load(s.dq + i * width + j), lanes); });
   }
 }
 
@@ -115,7 +113,7 @@ void key_tile(const AttentionBackward<T>& args, int64_t instance, int64_t kv_hea
     }
   }
   for (int64_t i = 0; i < keys; ++i) {
-    for_vectors(shape.head_dim, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+    for_vectors(shape.head_dim, [&](int64_t j, auto lanes) {
       store(args.dk + at + i * stride + j, load(s.dk + i * width + j), lanes);
       store(args.dv + at + i * stride + j, load(s.dv + i * width + j), lanes);
     });

@@ -12,10 +12,10 @@ constexpr int kKeyVectors = static_cast<int>(kTile / kLanes);
 
 struct Scratch {
   alignas(64) float q[kTile * kMaxHeadDim];
-  alignas(64) float k[kTile * kMaxHeadDim];             // keys by rows, then values by rows
+  alignas(64) float k[kTile * kMaxHeadDim];  // keys by rows, then values by rows
   alignas(64) float k_columns[kMaxHeadDim * kTile];
   alignas(64) float o[kTile * kMaxHeadDim];
-  alignas(64) float p[kTile * kTile];                   // t, then P
+  alignas(64) float p[kTile * kTile];  // t, then P
   alignas(64) float m[kTile], l[kTile], next_m[kTile], alpha[kTile], row_sum[kTile];
 };
 
@@ -74,9 +74,7 @@ DZ_INLINE void finish(const AttentionForward<T>& args, const Scratch& s, const Q
   for (int64_t i = 0; i < queries.rows; ++i) {
     const float scale = s.l[i] == 0.0f ? 0.0f : 1.0f / s.l[i];
     T* out = args.out + ((instance * count + first + i) * shape.heads + head) * shape.head_dim;
-    for_vectors(shape.head_dim, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
-      store(out + j, load(s.o + i * width + j) * splat(scale) + zero(), lanes);
-    });
+    for_vectors(shape.head_dim, [&](int64_t j, auto lanes) { store(out + j, load(s.o + i * width + j) * splat(scale) + zero(), lanes); });
     const int64_t at = (instance * shape.heads + head) * count + first + i;
     if (args.row_max != nullptr) args.row_max[at] = s.m[i] + 0.0f;
     if (args.row_scale != nullptr) args.row_scale[at] = scale;

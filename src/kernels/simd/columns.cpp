@@ -51,8 +51,8 @@ DZ_INLINE void for_columns(int64_t rows, int64_t segment, float* grad, int64_t b
 
 template <class T, class Gradient>
 void norm_weight_columns(const NormWeightGrad<T>& args, const Gradient* dy, int64_t begin, int64_t end) {
-  for_columns(args.rows, args.segment, args.grad, begin, end, [&](auto lanes) __attribute__((always_inline)) {
-    return [&, lanes](int64_t row, int64_t j, V16 chain) __attribute__((always_inline)) {
+  for_columns(args.rows, args.segment, args.grad, begin, end, [&](auto lanes) {
+    return [&, lanes](int64_t row, int64_t j, V16 chain) {
       const V16 n = load(args.x + row * args.width + j, lanes) * splat(args.rstd[row]);
       return fma(load(dy + row * args.width + j, lanes), n, chain);
     };
@@ -72,10 +72,8 @@ void norm_weight_grad(const NormWeightGrad<T>& args, int64_t begin, int64_t end)
 
 template <class T>
 void bias_grad(const BiasGrad<T>& args, int64_t begin, int64_t end) {
-  for_columns(args.rows, args.segment, args.grad, begin, end, [&](auto lanes) __attribute__((always_inline)) {
-    return [&, lanes](int64_t row, int64_t j, V16 chain) __attribute__((always_inline)) {
-      return chain + load(args.dy + row * args.width + j, lanes);
-    };
+  for_columns(args.rows, args.segment, args.grad, begin, end, [&](auto lanes) {
+    return [&, lanes](int64_t row, int64_t j, V16 chain) { return chain + load(args.dy + row * args.width + j, lanes); };
   });
 }
 
@@ -84,9 +82,7 @@ void embedding_grad(const EmbeddingGrad<T>& args, int64_t begin, int64_t end) {
   for (int64_t i = 0; i < args.rows; ++i) {
     const T* dy = args.dy + i * args.width + begin;
     float* grad = args.grad + int64_t{args.tokens[i]} * args.width + begin;
-    for_vectors(end - begin, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
-      store(grad + j, load(grad + j, lanes) + load(dy + j, lanes), lanes);
-    });
+    for_vectors(end - begin, [&](int64_t j, auto lanes) { store(grad + j, load(grad + j, lanes) + load(dy + j, lanes), lanes); });
   }
 }
 

@@ -8,7 +8,7 @@ namespace dz::kernels::DZ_SIMD {
 template <class T>
 void swiglu_forward(const SwigluForward<T>& args, int64_t begin, int64_t end) {
   const V16 one = splat(1.0f), log2e = splat(numerics::kLog2E);
-  for_vectors(end - begin, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+  for_vectors(end - begin, [&](int64_t j, auto lanes) {
     const int64_t i = begin + j;
     const V16 g = load(args.gate + i, lanes);
     store(args.out + i, g / (one + exp2(-g * log2e)) * load(args.up + i, lanes), lanes);
@@ -18,7 +18,7 @@ void swiglu_forward(const SwigluForward<T>& args, int64_t begin, int64_t end) {
 template <class T>
 void swiglu_backward(const SwigluBackward<T>& args, int64_t begin, int64_t end) {
   const V16 one = splat(1.0f), log2e = splat(numerics::kLog2E);
-  for_vectors(end - begin, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+  for_vectors(end - begin, [&](int64_t j, auto lanes) {
     const int64_t i = begin + j;
     const V16 g = load(args.gate + i, lanes), dout = load(args.dout + i, lanes), up = load(args.up + i, lanes);
     const V16 s = one / (one + exp2(-g * log2e));

@@ -15,9 +15,7 @@ DZ_INLINE float row_maximum(const float* logits, int64_t vocab) {
   for (; j + kVectors * kLanes <= vocab; j += kVectors * kLanes) {
     for (int v = 0; v < kVectors; ++v) m[v] = raise(m[v], load(logits + j + v * kLanes));
   }
-  for_vectors(vocab - j, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
-    m[0] = raise(m[0], select_first(lanes, load(logits + j + i, lanes), m[0]));
-  });
+  for_vectors(vocab - j, [&](int64_t i, auto lanes) { m[0] = raise(m[0], select_first(lanes, load(logits + j + i, lanes), m[0])); });
   return greatest(raise(raise(m[0], m[1]), raise(m[2], m[3])));
 }
 
@@ -36,9 +34,7 @@ void loss_row(const CrossEntropy<T>& args, int64_t row) {
   const V16 m16 = splat(m), log2e = splat(numerics::kLog2E);
 
   V16 sums = zero();
-  for_vectors(args.vocab, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
-    sums = sums + select_first(lanes, exp2((load(logits + j, lanes) - m16) * log2e), zero());
-  });
+  for_vectors(args.vocab, [&](int64_t j, auto lanes) { sums = sums + select_first(lanes, exp2((load(logits + j, lanes) - m16) * log2e), zero()); });
   const float s = sum(sums), log_s = log(s), lse = m + log_s;
   args.ce[row] = log_s - (logits[target] - m);
   args.z[row] = lse * lse;
@@ -46,7 +42,7 @@ void loss_row(const CrossEntropy<T>& args, int64_t row) {
 
   const V16 s16 = splat(s), z_factor = splat(2.0f * args.z_loss * lse), weight = splat(args.weight);
   T* dlogits = args.dlogits + row * args.vocab;
-  for_vectors(args.vocab, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+  for_vectors(args.vocab, [&](int64_t j, auto lanes) {
     const V16 p = exp2((load(logits + j, lanes) - m16) * log2e) / s16;
     store(dlogits + j, (p + z_factor * p) * weight, lanes);
   });

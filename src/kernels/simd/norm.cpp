@@ -14,7 +14,7 @@ DZ_INLINE void forward_rows(const RmsNormForward<T>& args, int64_t row) {
   const T* x = args.x + row * width;
   V16 squares[rows];
   for (int i = 0; i < rows; ++i) squares[i] = zero();
-  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+  for_vectors(width, [&](int64_t j, auto lanes) {
     for (int i = 0; i < rows; ++i) {
       const V16 value = load(x + i * width + j, lanes);
       squares[i] = fma(value, value, squares[i]);
@@ -30,14 +30,14 @@ DZ_INLINE void forward_rows(const RmsNormForward<T>& args, int64_t row) {
 
   T* y = args.y + row * width;
   if (args.residual == nullptr) {
-    for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+    for_vectors(width, [&](int64_t j, auto lanes) {
       const V16 weight = load(args.weight + j, lanes);
       for (int i = 0; i < rows; ++i) store(y + i * width + j, load(x + i * width + j, lanes) * r[i] * weight, lanes);
     });
     return;
   }
   const T* residual = args.residual + row * width;
-  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+  for_vectors(width, [&](int64_t j, auto lanes) {
     const V16 weight = load(args.weight + j, lanes);
     for (int i = 0; i < rows; ++i) {
       const V16 before = load(residual + i * width + j, lanes);
@@ -56,7 +56,7 @@ DZ_INLINE void backward_rows(const RmsNormBackward<T>& args, int64_t row) {
     r[i] = splat(args.rstd[row + i]);
     dots[i] = zero();
   }
-  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+  for_vectors(width, [&](int64_t j, auto lanes) {
     const V16 weight = load(args.weight + j, lanes);
     for (int i = 0; i < rows; ++i) {
       // A missing lane stays +0 even if r is inf.
@@ -67,7 +67,7 @@ DZ_INLINE void backward_rows(const RmsNormBackward<T>& args, int64_t row) {
 
   for (int i = 0; i < rows; ++i) dots[i] = splat(sum(dots[i]) / static_cast<float>(width));
   T* dx = args.dx + row * width;
-  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+  for_vectors(width, [&](int64_t j, auto lanes) {
     const V16 weight = load(args.weight + j, lanes);
     for (int i = 0; i < rows; ++i) {
       const V16 g = load(dy + i * width + j, lanes) * weight;

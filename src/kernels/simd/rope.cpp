@@ -13,7 +13,7 @@ DZ_INLINE void forward_rows(const QkNormRopeForward<T>& args, int64_t row) {
   const int64_t width = args.heads * args.head_dim, half = args.head_dim / 2;
   V16 squares[rows];
   for (int i = 0; i < rows; ++i) squares[i] = zero();
-  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+  for_vectors(width, [&](int64_t j, auto lanes) {
     for (int i = 0; i < rows; ++i) {
       const V16 value = load(args.x + (row + i) * width + j, lanes);
       squares[i] = fma(value, value, squares[i]);
@@ -29,7 +29,7 @@ DZ_INLINE void forward_rows(const QkNormRopeForward<T>& args, int64_t row) {
       const T* x = args.x + (row + i) * width + head * args.head_dim;
       const float* weight = args.weight + head * args.head_dim;
       T* y = args.y + (row + i) * width + head * args.head_dim;
-      for_vectors(half, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+      for_vectors(half, [&](int64_t j, auto lanes) {
         const V16 cos = load(args.cos + position * half + j, lanes), sin = load(args.sin + position * half + j, lanes);
         const V16 low = load(x + j, lanes) * r * load(weight + j, lanes);
         const V16 high = load(x + half + j, lanes) * r * load(weight + half + j, lanes);
@@ -46,7 +46,7 @@ DZ_INLINE void undo_rope(const QkNormRopeBackward<T>& args, int64_t row) {
   const int64_t half = args.head_dim / 2, position = row % args.positions;
   for (int64_t head = 0; head < args.heads; ++head) {
     float* dy = args.dy + (row * args.heads + head) * args.head_dim;
-    for_vectors(half, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+    for_vectors(half, [&](int64_t j, auto lanes) {
       const V16 cos = load(args.cos + position * half + j, lanes), sin = load(args.sin + position * half + j, lanes);
       const V16 low = load(dy + j, lanes), high = load(dy + half + j, lanes);
       store(dy + j, fma(high, sin, low * cos), lanes);
@@ -67,7 +67,7 @@ DZ_INLINE void backward_rows(const QkNormRopeBackward<T>& args, int64_t row) {
     r[i] = splat(args.rstd[row + i]);
     dots[i] = zero();
   }
-  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+  for_vectors(width, [&](int64_t j, auto lanes) {
     const V16 weight = load(args.weight + j, lanes);
     for (int i = 0; i < rows; ++i) {
       // A missing lane stays +0 even if r is inf.
@@ -78,7 +78,7 @@ DZ_INLINE void backward_rows(const QkNormRopeBackward<T>& args, int64_t row) {
 
   for (int i = 0; i < rows; ++i) dots[i] = splat(sum(dots[i]) / static_cast<float>(width));
   T* dx = args.dx + row * width;
-  for_vectors(width, [&](int64_t j, auto lanes) __attribute__((always_inline)) {
+  for_vectors(width, [&](int64_t j, auto lanes) {
     const V16 weight = load(args.weight + j, lanes);
     for (int i = 0; i < rows; ++i) {
       const V16 g = load(d + i * width + j, lanes) * weight;

@@ -68,28 +68,26 @@ DZ_INLINE void adamw_vector(const AdamW& args, int64_t i, Lanes lanes) {
 void add(const Add& args, int64_t begin, int64_t end) {
   float* a = args.a + begin;
   const float* b = args.b + begin;
-  for_vectors(end - begin, [&](int64_t i, auto lanes) __attribute__((always_inline)) { store(a + i, load(a + i, lanes) + load(b + i, lanes), lanes); });
+  for_vectors(end - begin, [&](int64_t i, auto lanes) { store(a + i, load(a + i, lanes) + load(b + i, lanes), lanes); });
 }
 
 void cast_to_bf16(const CastToBf16& args, int64_t begin, int64_t end) {
   const float* x = args.x + begin;
   bf16* out = args.out + begin;
-  for_vectors(end - begin, [&](int64_t i, auto lanes) __attribute__((always_inline)) { store(out + i, load(x + i, lanes), lanes); });
+  for_vectors(end - begin, [&](int64_t i, auto lanes) { store(out + i, load(x + i, lanes), lanes); });
 }
 
 void squared_norms(const SquaredNorms& args, int64_t begin, int64_t end) {
   for (int64_t block = begin; block < end; ++block) {
     const int64_t first = block * kNormBlock, left = args.count - first;
     D16 chain = zero_double();
-    for_vectors(left < kNormBlock ? left : kNormBlock, [&](int64_t i, auto lanes) __attribute__((always_inline)) {
-      chain = add_square(load(args.x + first + i, lanes), chain);
-    });
+    for_vectors(left < kNormBlock ? left : kNormBlock, [&](int64_t i, auto lanes) { chain = add_square(load(args.x + first + i, lanes), chain); });
     args.sums[block] = sum(chain);
   }
 }
 
 void adamw(const AdamW& args, int64_t begin, int64_t end) {
-  for_vectors(end - begin, [&](int64_t i, auto lanes) __attribute__((always_inline)) { adamw_vector(args, begin + i, lanes); });
+  for_vectors(end - begin, [&](int64_t i, auto lanes) { adamw_vector(args, begin + i, lanes); });
 }
 
 }  // namespace dz::kernels::DZ_SIMD

@@ -8,7 +8,7 @@
 
 namespace dz::kernels::DZ_SIMD {
 
-inline constexpr int64_t kTile = 64;         // kAttentionTile; queries or keys
+inline constexpr int64_t kTile = 64;  // kAttentionTile; queries or keys
 inline constexpr int64_t kKBlock = 32;
 
 DZ_INLINE int64_t padded(int64_t size) { return (size + kKBlock - 1) / kKBlock * kKBlock; }
@@ -92,7 +92,7 @@ DZ_INLINE void widen_rows(const T* from, int64_t stride, int64_t rows, int64_t s
   const int64_t width = padded(size);
   for (int64_t i = 0; i < rows; ++i) {
     float* row = to + i * width;
-    for_vectors(size, [&](int64_t j, auto lanes) __attribute__((always_inline)) { store(row + j, load(from + i * stride + j, lanes)); });
+    for_vectors(size, [&](int64_t j, auto lanes) { store(row + j, load(from + i * stride + j, lanes)); });
     for (int64_t j = (size + kLanes - 1) / kLanes * kLanes; j < width; j += kLanes) store(row + j, zero());
   }
   clear(to + rows * width, (all_rows - rows) * width);

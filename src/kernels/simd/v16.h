@@ -161,9 +161,7 @@ DZ_INLINE Mask operator>=(V16 a, V16 b) { return {_mm256_cmp_ps(a.lo, b.lo, _CMP
 DZ_INLINE Mask operator>(V16 a, V16 b) { return {_mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ)}; }
 DZ_INLINE Mask operator&(Mask a, Mask b) { return {_mm256_and_ps(a.lo, b.lo), _mm256_and_ps(a.hi, b.hi)}; }
 DZ_INLINE V16 select(Mask m, V16 yes, V16 no) { return {_mm256_blendv_ps(no.lo, yes.lo, m.lo), _mm256_blendv_ps(no.hi, yes.hi, m.hi)}; }
-DZ_INLINE Mask mask_of(First lanes) {
-  return {_mm256_castsi256_ps(lanes_below(lanes.count)), _mm256_castsi256_ps(lanes_below(lanes.count - 8))};
-}
+DZ_INLINE Mask mask_of(First lanes) { return {_mm256_castsi256_ps(lanes_below(lanes.count)), _mm256_castsi256_ps(lanes_below(lanes.count - 8))}; }
 
 // x > m ? x : m, lane by lane: a NaN in x is passed over.
 DZ_INLINE V16 raise(V16 m, V16 x) { return {_mm256_max_ps(x.lo, m.lo), _mm256_max_ps(x.hi, m.hi)}; }
