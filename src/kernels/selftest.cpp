@@ -4,6 +4,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/gemm_cases.h"
+#include "kernels/selftest_ops.h"
 
 namespace dz::kernels {
 namespace {
@@ -38,6 +39,7 @@ SelfTestReport self_test(const Table& form, SelfTestLength length, ThreadPool* p
   SelfTestReport report;
   test_gemm<bf16>(form, scalar, length, pool, "bf16", report);
   test_gemm<float>(form, scalar, length, pool, "f32", report);
+  if (report.ok()) ops_agree(form, scalar, length == SelfTestLength::kStartUp ? CaseSet::kQuick : CaseSet::kFull, &report.difference, &report.cases);
   return report;
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/gemm_driver.h"
 #include "kernels/ref/ref.h"
 #include "kernels/selftest.h"
+#include "kernels/simd_ops.h"
 
 namespace dz::kernels {
 namespace {
@@ -21,7 +22,10 @@ constexpr std::array kAll = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx51
 Table make_table(Isa isa) {
   Table table;
   ref::fill(table);
-  if (isa != Isa::kScalar) fill_gemm(isa, table);
+  if (isa != Isa::kScalar) {
+    isa == Isa::kAvx2 ? avx2::fill_ops(table) : avx512::fill_ops(table);
+    fill_gemm(isa, table);
+  }
   table.isa = isa;
   return table;
 }

@@ -5,34 +5,14 @@
 #include <cstring>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/op_cases.h"
 #include "kernels/selftest_ops.h"
-#include "kernels/simd_ops.h"
 #include "kernels/table.h"
 
 namespace dz::kernels {
 namespace {
-
-struct NamedTable {
-  std::string name;
-  Table table;
-};
-
-std::vector<NamedTable> vector_tables() {
-  std::vector<NamedTable> out;
-  const Table& scalar = table_of(Isa::kScalar);
-  out.push_back({"avx2", scalar});
-  avx2::fill_ops(out.back().table);
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    out.push_back({"avx512", scalar});
-    avx512::fill_ops(out.back().table);
-  }
-  return out;
-}
 
 PreparedCase run_scalar(const OpCase& one, OpFault fault = OpFault::kNone) {
   PreparedCase prepared = one.prepare(fault);
@@ -42,30 +22,27 @@ PreparedCase run_scalar(const OpCase& one, OpFault fault = OpFault::kNone) {
 
 TEST(Ops, VectorFormsEqualScalar) {
   set_flush_to_zero();
-  const std::vector<NamedTable> tables = vector_tables();
   for (const OpCase& one : op_cases(CaseSet::kFull)) {
     const PreparedCase expected = run_scalar(one);
-    for (const NamedTable& form : tables) {
+    for (const Isa isa : available()) {
       const PreparedCase found = one.prepare(OpFault::kNone);
-      found.run(form.table, 0, found.units);
-      EXPECT_EQ(first_difference(found, expected), "") << form.name << ": " << one.name;
+      found.run(table_of(isa), 0, found.units);
+      EXPECT_EQ(first_difference(found, expected), "") << name_of(isa) << ": " << one.name;
     }
   }
 }
 
 // Ranges of uneven length, so that vectors and groups of rows start anywhere; each thread count cuts differently.
 TEST(Ops, AnySplitOverAnyThreadsGivesTheSameBits) {
-  std::vector<NamedTable> tables = vector_tables();
-  tables.push_back({"scalar", table_of(Isa::kScalar)});
   for (const int threads : {1, 2, 3}) {
     ThreadPool pool(threads);
     for (const OpCase& one : op_cases(CaseSet::kFull)) {
       const PreparedCase expected = run_scalar(one);
-      for (const NamedTable& form : tables) {
+      for (const Isa isa : available()) {
         const PreparedCase found = one.prepare(OpFault::kNone);
         const int64_t pieces = 2 * threads + 1;
-        pool.parallel_for(pieces, [&](int64_t i) { found.run(form.table, found.units * i / pieces, found.units * (i + 1) / pieces); });
-        EXPECT_EQ(first_difference(found, expected), "") << form.name << " " << threads << " threads: " << one.name;
+        pool.parallel_for(pieces, [&](int64_t i) { found.run(table_of(isa), found.units * i / pieces, found.units * (i + 1) / pieces); });
+        EXPECT_EQ(first_difference(found, expected), "") << name_of(isa) << " " << threads << " threads: " << one.name;
       }
     }
   }
@@ -106,7 +83,7 @@ void squared_norms_in_one_chain(const SquaredNorms& args, int64_t begin, int64_t
 TEST(Ops, TheSelfTestPassesGoodFormsAndNamesABadOne) {
   set_flush_to_zero();
   std::string what;
-  for (const NamedTable& form : vector_tables()) EXPECT_TRUE(ops_agree(form.table, table_of(Isa::kScalar), &what)) << form.name << ": " << what;
+  for (const Isa isa : available()) EXPECT_TRUE(ops_agree(table_of(isa), table_of(Isa::kScalar), &what)) << name_of(isa) << ": " << what;
   Table wrong = table_of(Isa::kScalar);
   wrong.squared_norms = squared_norms_in_one_chain;
   EXPECT_FALSE(ops_agree(wrong, table_of(Isa::kScalar), &what));
