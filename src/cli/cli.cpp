@@ -24,6 +24,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "deltazero " DZ_VERSION);
   add_report(app);
+  add_doctor(app);
   try {
     app.parse(argc, argv);
     return exit_code;

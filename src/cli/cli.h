@@ -15,5 +15,6 @@ void set_exit_code(int code);
 
 // Each adds its verb to the program, in the order of --help.
 void add_report(CLI::App& app);
+void add_doctor(CLI::App& app);
 
 }  // namespace dz::cli

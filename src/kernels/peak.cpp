@@ -1,11 +1,15 @@
 #include "kernels/peak.h"
 
 #include <emmintrin.h>
+#include <sched.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <vector>
 
 #include "base/check.h"
 #include "base/thread_pool.h"
@@ -38,15 +42,27 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Work is cut into more pieces than threads, so that a thread that wakes late costs a piece and not the window.
-constexpr int64_t kPiecesAThread = 8;
-constexpr int kWindows = 3;
-
-double loop_seconds(const Loop& loop, int64_t turns, ThreadPool& pool) {
-  const Clock::time_point begin = Clock::now();
-  pool.parallel_for(kPiecesAThread * pool.threads(), [&](int64_t) { loop.run(turns); });
-  return seconds_since(begin);
+// Of the calling thread on a core: another program's share of the core must not pass for a slow machine.
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
+
+double seconds_of(const Loop& loop, int64_t turns) {
+  const double begin = cpu_seconds();
+  loop.run(turns);
+  return std::max(cpu_seconds() - begin, 1e-9);
+}
+
+int64_t usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : std::numeric_limits<int64_t>::max();
+}
+
+constexpr int64_t kPiecesAThread = 4;
+constexpr int kWindows = 3;
 
 }  // namespace
 
@@ -56,16 +72,19 @@ double raw_peak_gflops(Isa isa, DType dtype, ThreadPool& pool, double millisecon
   const Loop loop = loop_of(isa, dtype);
   constexpr int64_t kTrial = 2000;
   loop.run(kTrial);  // wakes the wide units
-  const Clock::time_point begin = Clock::now();
-  loop.run(kTrial);
-  const double turn_seconds = std::max(seconds_since(begin) / static_cast<double>(kTrial), 1e-10);
+  const double turn_seconds = seconds_of(loop, kTrial) / static_cast<double>(kTrial);
   const int64_t turns = std::max<int64_t>(1, static_cast<int64_t>(milliseconds * 1e-3 / (kWindows * kPiecesAThread) / turn_seconds));
+  const int64_t pieces = kPiecesAThread * pool.threads();
+  std::vector<double> seconds(static_cast<size_t>(pieces));
   double best = 0;
   for (int window = 0; window < kWindows; ++window) {
-    const double flops = static_cast<double>(loop.flops * turns * kPiecesAThread * pool.threads());
-    best = std::max(best, flops / loop_seconds(loop, turns, pool) / 1e9);
+    // All threads at once: siblings share a core's units, and many busy cores run at a lower clock.
+    pool.parallel_for(pieces, [&](int64_t piece) { seconds[static_cast<size_t>(piece)] = seconds_of(loop, turns); });
+    double sum = 0;
+    for (const double piece : seconds) sum += piece;
+    best = std::max(best, static_cast<double>(loop.flops * turns * pieces) / sum / 1e9);
   }
-  return best;
+  return best * static_cast<double>(std::min<int64_t>(pool.threads(), usable_cores()));
 }
 
 double peak_gflops(DType dtype, ThreadPool& pool) { return raw_peak_gflops(active().isa, dtype, pool, 20); }

@@ -1,5 +1,5 @@
 // What this machine can do at most, so that every speed can be given as a share of it: register-only multiply-add loops with the
-// instruction that a form's GEMM uses. Wall-clock numbers; they follow the clock of the machine, so measure near what they are compared with.
+// instruction that a form's GEMM uses. The rate follows the clock of the machine, so measure near what it is compared with.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ class ThreadPool;
 namespace dz::kernels {
 
 // GFLOP/s (a multiply-add is two) of all threads of `pool` together, at the instruction that `isa` multiplies bf16 or f32 matrices with:
-// VFMADD231PS on ymm or zmm, VDPBF16PS, TDPBF16PS. Scalar code is compiled for AVX2, so its limit is AVX2's. The best of three windows.
+// VFMADD231PS on ymm or zmm, VDPBF16PS, TDPBF16PS. Scalar code is compiled for AVX2, so its limit is AVX2's. The best of three windows, by
+// the threads' own CPU time, so that other programs do not lower it; no more than the cores that this process may use.
 // dtype: kBF16 or kF32. Takes about `milliseconds`. DZ_CHECK: cpu_has(isa).
 double raw_peak_gflops(Isa isa, DType dtype, ThreadPool& pool, double milliseconds = 20);
 
