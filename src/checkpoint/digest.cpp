@@ -87,13 +87,17 @@ TensorsDigest digest_tensors(std::span<const TensorView> tensors, ThreadPool& po
   TensorsDigest digest;
   for (size_t t = 0; t < tensors.size(); ++t) digest.tensors.push_back({tensors[t].name, tensor_digest(tensors[t].name, tensors[t].shape, blocks[t])});
   std::sort(digest.tensors.begin(), digest.tensors.end(), [](const NamedDigest& a, const NamedDigest& b) { return a.name < b.name; });
-  std::vector<std::byte> bytes;
-  for (size_t t = 0; t < digest.tensors.size(); ++t) {
-    DZ_CHECK(t == 0 || digest.tensors[t - 1].name != digest.tensors[t].name, "two tensors called", digest.tensors[t].name);
-    append(bytes, digest.tensors[t].digest);
-  }
-  digest.total = xxh3_128(bytes);
+  digest.total = combined_digest(digest.tensors);
   return digest;
+}
+
+Digest128 combined_digest(std::span<const NamedDigest> tensors) {
+  std::vector<std::byte> bytes;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    DZ_CHECK(t == 0 || tensors[t - 1].name < tensors[t].name, "tensor", tensors[t].name, "after", tensors[t - 1].name);
+    append(bytes, tensors[t].digest);
+  }
+  return xxh3_128(bytes);
 }
 
 std::optional<NonFinite> find_non_finite(std::span<const TensorView> tensors, ThreadPool& pool) {

@@ -39,6 +39,9 @@ struct TensorsDigest {
   friend bool operator==(const TensorsDigest&, const TensorsDigest&) = default;
 };
 
+// The digest of tensors given in byte order of names.
+Digest128 combined_digest(std::span<const NamedDigest> tensors);
+
 // f32 tensors in any order; names must differ. Any thread count gives the same digest.
 TensorsDigest digest_tensors(std::span<const TensorView> tensors, ThreadPool& pool);
 

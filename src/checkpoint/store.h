@@ -40,6 +40,7 @@ struct Saved {
 //   DivergedError  a weight or moment is NaN or infinite: nothing is written
 //   CreateError    the directory cannot be made
 //   IoError        disk full, quota, I/O error; with the sizes needed and free; the temporary files are gone, older checkpoints whole
+// Only checkpoints older than the new one are ever removed: a newer directory that a resume had to skip is left for a person to look at.
 Saved save(const fs::path& checkpoints, const Snapshot& snapshot, int64_t keep, ThreadPool& pool);
 
 struct ManifestFile {
@@ -85,6 +86,9 @@ struct TensorSlot {
 //   ConfigError      a checkpoint of another model: names, shapes or dtypes differ; the slots are untouched
 void load(const Checkpoint& checkpoint, std::span<const TensorSlot> parameters, std::span<const TensorSlot> moments);
 
+// The weights alone: for evaluation, and for a new run that starts from them.
+void load_parameters(const Checkpoint& checkpoint, std::span<const TensorSlot> parameters);
+
 struct Skipped {
   std::string name;   // of the directory
   std::string why;
@@ -98,6 +102,9 @@ struct Newest {
 
 // CHECKPOINTS may be missing. Reads only: safe beside a running trainer.
 Newest find_newest(const fs::path& checkpoints);
+
+// Steps whose manifest and sizes are right, newest first; contents are not read.
+std::vector<int64_t> complete_steps(const fs::path& checkpoints);
 
 // At the start of a trainer that holds the lock of the run: removes temporary directories of dead processes and finishes a
 // replacement that was interrupted. Returns one line for each thing done, to be shown.
