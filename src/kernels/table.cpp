@@ -22,7 +22,8 @@ constexpr std::array kAll = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx51
 Table make_table(Isa isa) {
   Table table;
   ref::fill(table);
-  if (isa != Isa::kScalar) {
+  // Only what this CPU has: even entering pointers is code of that instruction set.
+  if (isa != Isa::kScalar && cpu_has(isa)) {
     isa == Isa::kAvx2 ? avx2::fill_ops(table) : avx512::fill_ops(table);
     fill_gemm(isa, table);
   }
