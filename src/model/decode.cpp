@@ -112,7 +112,23 @@ std::span<const float> Decoder<T>::append(std::span<const int32_t> tokens) {
   return {state.work.logits, static_cast<size_t>(state.config.vocab_size)};
 }
 
+template <class T>
+std::vector<int32_t> generate(Decoder<T>& decoder, std::span<const int32_t> prompt, int64_t max_tokens, const Sampling& sampling,
+                              std::span<const int32_t> stop) {
+  std::vector<int32_t> out;
+  std::span<const int32_t> next = prompt;
+  while (static_cast<int64_t>(out.size()) < max_tokens) {
+    const int32_t token = choose(decoder.append(next), sampling, out.size());
+    out.push_back(token);
+    if (std::ranges::find(stop, token) != stop.end()) break;
+    next = std::span(&out.back(), 1);
+  }
+  return out;
+}
+
 template class Decoder<bf16>;
 template class Decoder<float>;
+template std::vector<int32_t> generate(Decoder<bf16>&, std::span<const int32_t>, int64_t, const Sampling&, std::span<const int32_t>);
+template std::vector<int32_t> generate(Decoder<float>&, std::span<const int32_t>, int64_t, const Sampling&, std::span<const int32_t>);
 
 }  // namespace dz::model

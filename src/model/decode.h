@@ -56,6 +56,11 @@ struct Candidate {
 // transformers: temperature, then top-p, then a softmax over what is left. Needs a temperature above 0. Logits of -inf have no part in it.
 std::vector<Candidate> candidates(std::span<const float> logits, const Sampling& sampling);
 
+// Continues `prompt` by at most `max_tokens`; a token of `stop` ends the text and is the last one returned.
+template <class T>
+std::vector<int32_t> generate(Decoder<T>& decoder, std::span<const int32_t> prompt, int64_t max_tokens, const Sampling& sampling,
+                              std::span<const int32_t> stop);
+
 // The token number `index` of a sequence: a pure function of logits, sampling and index. DataError when a logit is NaN.
 int32_t choose(std::span<const float> logits, const Sampling& sampling, uint64_t index);
 

@@ -2,6 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "model/load.h"
+
+namespace dz {
+class ThreadPool;
+}
 
 namespace dz::model {
 
@@ -29,5 +38,15 @@ class Parity {
   ParityStats sums_;
   int64_t agreeing_ = 0;
 };
+
+struct ParityPair {
+  std::string name;
+  ParityStats stats;
+};
+
+// Every pair NAME.input_ids (integers, [T] or [n, T]) and NAME.logits (a float type, [..., T, vocab_size]) of a safetensors file, by name; other
+// tensors of the file are left alone. T: the compute type, bf16 or float. InputError, CheckpointError or DataError naming file and tensor.
+template <class T>
+std::vector<ParityPair> compare_with_golden(const LoadedModel& model, const fs::path& golden, ThreadPool& pool);
 
 }  // namespace dz::model
