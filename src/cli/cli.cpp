@@ -23,7 +23,9 @@ int run(int argc, char** argv) {
   app.name("deltazero");
   app.require_subcommand(1);
   app.set_version_flag("--version", "deltazero " DZ_VERSION);
+  add_parity(app);
   add_report(app);
+  add_generate(app);
   add_doctor(app);
   try {
     app.parse(argc, argv);

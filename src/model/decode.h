@@ -52,8 +52,8 @@ struct Candidate {
   double probability = 0;
 };
 
-// The tokens that may follow and their probabilities, likeliest first (of equals the lowest token); the order of the filters is that of
-// transformers: temperature, then top-p, then a softmax over what is left. Needs a temperature above 0. Logits of -inf have no part in it.
+// The tokens that may follow and their probabilities, likeliest first (of equals the highest token); as transformers does it: temperature,
+// then top-p, then a softmax over what is left. Needs a temperature above 0. Logits of -inf have no part in it.
 std::vector<Candidate> candidates(std::span<const float> logits, const Sampling& sampling);
 
 // Continues `prompt` by at most `max_tokens`; a token of `stop` ends the text and is the last one returned.

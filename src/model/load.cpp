@@ -1,6 +1,7 @@
 #include "model/load.h"
 
 #include "base/error.h"
+#include "checkpoint/store.h"
 
 namespace dz::model {
 namespace {
@@ -14,6 +15,8 @@ fs::path model_directory(const fs::path& path) {
   if (fs::exists(path / kConfig, ignored)) return path;
   const fs::path checkpoints = path / "checkpoints";
   if (fs::is_directory(checkpoints, ignored)) {
+    const checkpoint::Newest newest = checkpoint::find_newest(checkpoints);
+    if (newest.checkpoint) return newest.checkpoint->path;
     throw InputError(Complaint{path.string(), "a run without a complete checkpoint", "checkpoints/step-N", "train it first"});
   }
   if (!fs::exists(path, ignored)) throw InputError(Complaint{path.string(), "no such directory", "a checkpoint, a run or a Hugging Face model", ""});

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -15,12 +17,13 @@ namespace {
 int32_t argmax(std::span<const float> logits) { return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()); }
 
 // Cuts the tail that top-p leaves out and makes the rest a distribution again. Sums run in order of the list: the same on every machine.
+// 1 keeps all, also what is too small to move the sum.
 void keep_top_p(std::vector<Candidate>& all, double top_p) {
   double total = 0;
   for (const Candidate& candidate : all) total += candidate.probability;
   double kept = 0;
   size_t count = 0;
-  while (count < all.size() && (count == 0 || kept < top_p * total)) kept += all[count++].probability;
+  while (count < all.size() && (count == 0 || top_p >= 1.0 || kept < top_p * total)) kept += all[count++].probability;
   all.resize(count);
   for (Candidate& candidate : all) candidate.probability /= kept;
 }
@@ -44,8 +47,9 @@ std::vector<Candidate> candidates(std::span<const float> logits, const Sampling&
     const double probability = numerics::exp((double{logits[i]} - most) / sampling.temperature);
     if (probability > 0.0) all.push_back({static_cast<int32_t>(i), probability});
   }
-  // By logit, not by probability: two logits may differ where their exponentials do not.
-  std::ranges::stable_sort(all, [&](const Candidate& a, const Candidate& b) { return logits[static_cast<size_t>(a.token)] > logits[static_cast<size_t>(b.token)]; });
+  // By logit, not by probability: two logits may differ where their exponentials do not. Of equals the higher token stays longer in top-p, as
+  // in transformers, which sorts ascending and cuts from below.
+  std::ranges::sort(all, std::greater{}, [&](const Candidate& candidate) { return std::pair(logits[static_cast<size_t>(candidate.token)], candidate.token); });
   keep_top_p(all, sampling.top_p);
   return all;
 }
