@@ -12,7 +12,10 @@ namespace {
 
 void check_sequence_length(int64_t sequence_length) {
   if (sequence_length >= 2) return;
-  throw ConfigError(Complaint{.where = "recipe.data.sequence_length", .found = std::to_string(sequence_length), .expected = "at least 2 tokens, so that one has a target", .hint = ""});
+  throw ConfigError(Complaint{.where = "recipe.data.sequence_length",
+                              .found = std::to_string(sequence_length),
+                              .expected = "at least 2 tokens, so that one has a target",
+                              .hint = ""});
 }
 
 class ShardDataset : public Dataset {
@@ -31,8 +34,11 @@ class ShardDataset : public Dataset {
       longest = std::max(longest, tokens);
     }
     if (instances_ == 0) {
-      throw ConfigError(Complaint{.where = "recipe.data.sequence_length", .found = std::to_string(sequence_length),
-                                  .expected = fmt::format("at most {}, the {} tokens of the longest source in {}", longest, name_of(split), shards_->directory().string()), .hint = ""});
+      throw ConfigError(Complaint{
+          .where = "recipe.data.sequence_length",
+          .found = std::to_string(sequence_length),
+          .expected = fmt::format("at most {}, the {} tokens of the longest source in {}", longest, name_of(split), shards_->directory().string()),
+          .hint = ""});
     }
   }
 
@@ -54,7 +60,8 @@ class ShardDataset : public Dataset {
 const DatasetSource& Dataset::source_of(int64_t instance) const {
   DZ_CHECK(instance >= 0 && instance < instances_, "instance", instance, "instances", instances_);
   // The last source that starts at or before the instance: sources without instances are passed over.
-  return *(std::upper_bound(sources_.begin(), sources_.end(), instance, [](int64_t id, const DatasetSource& source) { return id < source.first; }) - 1);
+  return *(std::upper_bound(sources_.begin(), sources_.end(), instance, [](int64_t id, const DatasetSource& source) { return id < source.first; }) -
+           1);
 }
 
 int64_t Dataset::dropped_tokens() const {

@@ -15,9 +15,9 @@ namespace dz::data {
 
 struct DatasetSource {
   std::string name;
-  int64_t first = 0;       // instance
+  int64_t first = 0;  // instance
   int64_t instances = 0;
-  int64_t tokens = 0;      // those there are, the dropped tail included
+  int64_t tokens = 0;  // those there are, the dropped tail included
 };
 
 class Dataset {
@@ -25,7 +25,7 @@ class Dataset {
   virtual ~Dataset() = default;
   // Fills out[sequence_length]; thread safe. DataError as TokenShards::read.
   virtual void read(int64_t instance, std::span<int32_t> out) const = 0;
-  virtual std::string digest() const = 0;   // of the contents; takes part in the recipe hash
+  virtual std::string digest() const = 0;  // of the contents; takes part in the recipe hash
 
   int64_t instances() const { return instances_; }
   int64_t sequence_length() const { return sequence_length_; }
@@ -33,7 +33,7 @@ class Dataset {
   int64_t eos_id() const { return eos_id_; }
   const std::vector<DatasetSource>& sources() const { return sources_; }
   const DatasetSource& source_of(int64_t instance) const;
-  int64_t dropped_tokens() const;           // of all sources' tails
+  int64_t dropped_tokens() const;  // of all sources' tails
 
  protected:
   int64_t instances_ = 0, sequence_length_ = 0, vocab_size_ = 0, eos_id_ = 0;
@@ -51,8 +51,9 @@ std::vector<std::string> describe(const Dataset& dataset);
 // ConfigError for counts that do not fit; at most 2^28 tokens, which are held in memory.
 struct GeneratedSettings {
   int64_t tokens = 0;
-  int64_t documents = 1;   // at most tokens / 2
+  int64_t documents = 1;  // at most tokens / 2
 };
-std::shared_ptr<const Dataset> generated_dataset(const GeneratedSettings& settings, int64_t vocab_size, int64_t eos_id, uint64_t seed, int64_t sequence_length);
+std::shared_ptr<const Dataset> generated_dataset(const GeneratedSettings& settings, int64_t vocab_size, int64_t eos_id, uint64_t seed,
+                                                 int64_t sequence_length);
 
 }  // namespace dz::data

@@ -11,7 +11,7 @@
 namespace dz::data {
 namespace {
 
-constexpr int64_t kMostTokens = int64_t{1} << 28;   // a gigabyte in memory
+constexpr int64_t kMostTokens = int64_t{1} << 28;  // a gigabyte in memory
 
 [[noreturn]] void refuse(const char* key, int64_t found, const std::string& expected) {
   throw ConfigError(Complaint{.where = std::string("recipe.data.") + key, .found = std::to_string(found), .expected = expected, .hint = ""});
@@ -27,7 +27,7 @@ std::vector<int64_t> document_ends(const GeneratedSettings& settings, uint64_t s
   std::vector<int64_t> ends;
   int64_t sum = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
-    sum += weights[i];   // spare * sum stays below 2^28 * 2^32
+    sum += weights[i];  // spare * sum stays below 2^28 * 2^32
     ends.push_back(2 * static_cast<int64_t>(i + 1) + spare * sum / total);
   }
   return ends;
@@ -58,7 +58,8 @@ class GeneratedDataset : public Dataset {
   }
 
   void read(int64_t instance, std::span<int32_t> out) const override {
-    DZ_CHECK(instance >= 0 && instance < instances_ && static_cast<int64_t>(out.size()) == sequence_length_, "instance", instance, "size", out.size());
+    DZ_CHECK(instance >= 0 && instance < instances_ && static_cast<int64_t>(out.size()) == sequence_length_, "instance", instance, "size",
+             out.size());
     std::copy_n(tokens_.begin() + instance * sequence_length_, sequence_length_, out.begin());
   }
 
@@ -81,12 +82,14 @@ class GeneratedDataset : public Dataset {
 
 }  // namespace
 
-std::shared_ptr<const Dataset> generated_dataset(const GeneratedSettings& settings, int64_t vocab_size, int64_t eos_id, uint64_t seed, int64_t sequence_length) {
+std::shared_ptr<const Dataset> generated_dataset(const GeneratedSettings& settings, int64_t vocab_size, int64_t eos_id, uint64_t seed,
+                                                 int64_t sequence_length) {
   if (vocab_size < 2 || vocab_size > int64_t{1} << 31) refuse("vocab_size", vocab_size, "2 to 2^31");
   if (eos_id < 0 || eos_id >= vocab_size) refuse("eos_id", eos_id, fmt::format("0 to {}", vocab_size - 1));
   if (sequence_length < 2) refuse("sequence_length", sequence_length, "at least 2 tokens, so that one has a target");
   if (settings.tokens < 2 || settings.tokens > kMostTokens) refuse("tokens", settings.tokens, fmt::format("2 to {}", kMostTokens));
-  if (settings.documents < 1 || settings.documents > settings.tokens / 2) refuse("documents", settings.documents, fmt::format("1 to {}, half the tokens", settings.tokens / 2));
+  if (settings.documents < 1 || settings.documents > settings.tokens / 2)
+    refuse("documents", settings.documents, fmt::format("1 to {}, half the tokens", settings.tokens / 2));
   if (sequence_length > settings.tokens) refuse("sequence_length", sequence_length, fmt::format("at most {}, the generated tokens", settings.tokens));
   return std::make_shared<GeneratedDataset>(settings, vocab_size, eos_id, seed, sequence_length);
 }

@@ -21,7 +21,7 @@ void mark_documents(const Dataset& dataset, Batch& batch) {
     for (int32_t j = 0; j < static_cast<int32_t>(batch.sequence_length); ++j) {
       const size_t at = row + static_cast<size_t>(j);
       batch.first_visible[at] = start;
-      if (batch.tokens[at] == dataset.eos_id()) start = j + 1;   // the EOS still belongs to its document
+      if (batch.tokens[at] == dataset.eos_id()) start = j + 1;  // the EOS still belongs to its document
     }
   }
 }
@@ -68,7 +68,8 @@ struct Loader::State {
     std::exception_ptr error;
   };
 
-  State(std::shared_ptr<const Dataset> data, const Order& order_of_run, const LoaderSettings& chosen) : dataset(std::move(data)), order(order_of_run), settings(chosen) {}
+  State(std::shared_ptr<const Dataset> data, const Order& order_of_run, const LoaderSettings& chosen)
+      : dataset(std::move(data)), order(order_of_run), settings(chosen) {}
 
   ~State() {
     {
@@ -116,7 +117,7 @@ struct Loader::State {
   std::mutex mutex;
   std::condition_variable wake, done;
   std::map<int64_t, Result> ready;
-  int64_t begin = 0, next = 0;   // begin: the step that take() wants next; 0 before the first
+  int64_t begin = 0, next = 0;  // begin: the step that take() wants next; 0 before the first
   int64_t sequence = 0;
   bool stop = false;
   double seconds_waited = 0;
@@ -145,8 +146,10 @@ Batch Loader::take(int64_t step) {
     state_->done.wait(lock, [&] { return state_->ready.contains(step); });
     result = std::move(state_->ready.extract(step).mapped());
     // After an error the step can be asked again, and then is read again.
-    if (result.error) state_->restart(0);
-    else state_->begin = step + 1;
+    if (result.error)
+      state_->restart(0);
+    else
+      state_->begin = step + 1;
     state_->wake.notify_all();
   }
   state_->seconds_waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -41,7 +41,9 @@ int64_t KeyedPermutation::operator()(int64_t position) const {
 Order::Order(int64_t instances, int64_t batch, uint64_t seed) : instances_(instances), batch_(batch), seed_(seed) {
   if (batch < 1) throw ConfigError(Complaint{.where = "recipe.batch", .found = std::to_string(batch), .expected = "at least 1 instance", .hint = ""});
   if (batch > instances) {
-    throw ConfigError(Complaint{.where = "recipe.batch", .found = fmt::format("{} instances a step", batch), .expected = fmt::format("at most the {} instances of the data", instances),
+    throw ConfigError(Complaint{.where = "recipe.batch",
+                                .found = fmt::format("{} instances a step", batch),
+                                .expected = fmt::format("at most the {} instances of the data", instances),
                                 .hint = "use more data, a smaller batch or a shorter sequence_length"});
   }
 }

@@ -13,8 +13,8 @@ namespace dz::data {
 // lands inside (four steps a position at most on average). The round function is Philox, keyed by (seed, "data order", epoch, round).
 class KeyedPermutation {
  public:
-  KeyedPermutation(int64_t size, uint64_t seed, int64_t epoch);   // size >= 1
-  int64_t operator()(int64_t position) const;                     // position in [0, size)
+  KeyedPermutation(int64_t size, uint64_t seed, int64_t epoch);  // size >= 1
+  int64_t operator()(int64_t position) const;                    // position in [0, size)
 
  private:
   uint64_t scramble(uint64_t value) const;
@@ -32,7 +32,7 @@ class Order {
   // The instances of `step` (from 1 on). Position p = (step - 1) * batch + j has epoch p / instances; an epoch is one full permutation, so
   // every instance comes once before any comes again; a batch may run over the end of an epoch.
   std::vector<int64_t> batch(int64_t step) const;
-  int64_t epoch(int64_t step) const;                              // of the first instance of the step, from 0 on
+  int64_t epoch(int64_t step) const;  // of the first instance of the step, from 0 on
 
   int64_t instances() const { return instances_; }
   int64_t batch_size() const { return batch_; }

@@ -31,8 +31,10 @@ class Reader {
   }
   int64_t integer(const char* key, int64_t least, int64_t most) const {
     const Json& value = at(key);
-    const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
-    if (!fits || value.get<int64_t>() < least || value.get<int64_t>() > most) fail(key, value.dump(), fmt::format("an integer from {} to {}", least, most));
+    const bool fits =
+        value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
+    if (!fits || value.get<int64_t>() < least || value.get<int64_t>() > most)
+      fail(key, value.dump(), fmt::format("an integer from {} to {}", least, most));
     return value.get<int64_t>();
   }
   std::string text(const char* key) const {
@@ -94,7 +96,8 @@ void compare_streams(const std::string& label, const Stream& run, const Stream& 
   const size_t common = std::min(run.files.size(), now.files.size());
   for (size_t i = 0; i < common; ++i) {
     if (run.files[i].sha256 == now.files[i].sha256) continue;
-    out.push_back(fmt::format("{}: {}: sha256 {}... in the run, {}... now", label, now.files[i].path, run.files[i].sha256.substr(0, 12), now.files[i].sha256.substr(0, 12)));
+    out.push_back(fmt::format("{}: {}: sha256 {}... in the run, {}... now", label, now.files[i].path, run.files[i].sha256.substr(0, 12),
+                              now.files[i].sha256.substr(0, 12)));
   }
   if (run.files.size() != now.files.size()) out.push_back(fmt::format("{}: {} files in the run, {} now", label, run.files.size(), now.files.size()));
 }
@@ -156,13 +159,15 @@ std::string to_json(const TokenManifest& manifest) {
 
 TokenManifest parse_token_manifest(std::string_view text, const std::string& where) {
   const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw DataError(Complaint{.where = where, .found = "text that is not JSON", .expected = "a token manifest", .hint = "run tokenize again"});
+  if (json.is_discarded())
+    throw DataError(Complaint{.where = where, .found = "text that is not JSON", .expected = "a token manifest", .hint = "run tokenize again"});
   const Reader in(json, where);
   if (in.text("format") != kFormat) in.fail("format", in.text("format"), kFormat);
   TokenManifest manifest;
   manifest.type = parse_token_type(in.text("dtype"), in.where("dtype"));
   manifest.vocab_size = in.integer("vocab_size", 1, int64_t{1} << 31);
-  if (manifest.type == TokenType::kUint16 && manifest.vocab_size > 65536) in.fail("dtype", "uint16", fmt::format("uint32 for a vocabulary of {}", manifest.vocab_size));
+  if (manifest.type == TokenType::kUint16 && manifest.vocab_size > 65536)
+    in.fail("dtype", "uint16", fmt::format("uint32 for a vocabulary of {}", manifest.vocab_size));
   manifest.eos_id = in.integer("eos_id", 0, manifest.vocab_size - 1);
   manifest.tokenizer_sha256 = in.text("tokenizer_sha256");
   for (const Json& item : in.list("sources")) {
@@ -187,7 +192,8 @@ std::vector<std::string> differences(const TokenManifest& run, const TokenManife
   if (run.eos_id != now.eos_id) out.push_back(fmt::format("eos_id: {} in the run, {} now", run.eos_id, now.eos_id));
   for (size_t i = 0; i < std::min(run.sources.size(), now.sources.size()); ++i) {
     for (const Split split : kSplits) {
-      compare_streams(fmt::format("source {}, {}", now.sources[i].name, name_of(split)), run.sources[i].stream(split), now.sources[i].stream(split), out);
+      compare_streams(fmt::format("source {}, {}", now.sources[i].name, name_of(split)), run.sources[i].stream(split), now.sources[i].stream(split),
+                      out);
     }
   }
   if (run.sources.size() != now.sources.size()) out.push_back(fmt::format("{} sources in the run, {} now", run.sources.size(), now.sources.size()));

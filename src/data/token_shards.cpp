@@ -41,7 +41,8 @@ void check_ids(const fs::path& path, TokenType type, int64_t vocab, int64_t firs
   if (at == bytes.size() / width) return;
   const uint32_t id = type == TokenType::kUint16 ? id_at<uint16_t>(bytes, at) : id_at<uint32_t>(bytes, at);
   throw DataError(Complaint{.where = fmt::format("{} at byte {}", path.string(), first_byte + static_cast<int64_t>(at * width)),
-                            .found = fmt::format("token id {}", id), .expected = fmt::format("an id below the vocabulary size {}", vocab),
+                            .found = fmt::format("token id {}", id),
+                            .expected = fmt::format("an id below the vocabulary size {}", vocab),
                             .hint = "the shard is corrupt or was made with another tokenizer"});
 }
 
@@ -50,7 +51,9 @@ void check_ids(const fs::path& path, TokenType type, int64_t vocab, int64_t firs
 TokenShards::TokenShards(const fs::path& directory) : directory_(directory) {
   const fs::path path = directory / "manifest.json";
   if (!fs::exists(path)) {
-    throw InputError(Complaint{.where = directory.string(), .found = fs::is_directory(directory) ? "no manifest.json" : "no such directory", .expected = "a directory of token shards",
+    throw InputError(Complaint{.where = directory.string(),
+                               .found = fs::is_directory(directory) ? "no manifest.json" : "no such directory",
+                               .expected = "a directory of token shards",
                                .hint = "make it with tokenize; without a manifest it was interrupted: run it again"});
   }
   manifest_ = parse_token_manifest(read_file(path), path.string());
@@ -62,8 +65,11 @@ TokenShards::TokenShards(const fs::path& directory) : directory_(directory) {
         Part part{.file = File::open_read(directory / entry.path), .first = first, .tokens = entry.tokens, .sha256 = entry.sha256};
         const int64_t bytes = part.file.size(), expected = entry.tokens * size_of(manifest_.type);
         if (bytes != expected) {
-          throw DataError(Complaint{.where = part.file.path().string(), .found = fmt::format("{} bytes", bytes), .expected = fmt::format("{}", expected),
-                                    .hint = bytes < expected ? "the shard is truncated: run tokenize again" : "the shard does not belong to this manifest"});
+          throw DataError(
+              Complaint{.where = part.file.path().string(),
+                        .found = fmt::format("{} bytes", bytes),
+                        .expected = fmt::format("{}", expected),
+                        .hint = bytes < expected ? "the shard is truncated: run tokenize again" : "the shard does not belong to this manifest"});
         }
         first += entry.tokens;
         parts.push_back(std::move(part));
@@ -84,7 +90,10 @@ void TokenShards::check_part(const Part& part) const {
   }
   const std::string found = hash.hex();
   if (found != part.sha256) {
-    throw DataError(Complaint{.where = part.file.path().string(), .found = "sha256 " + found, .expected = part.sha256 + " as in manifest.json", .hint = "the shard was changed: run tokenize again"});
+    throw DataError(Complaint{.where = part.file.path().string(),
+                              .found = "sha256 " + found,
+                              .expected = part.sha256 + " as in manifest.json",
+                              .hint = "the shard was changed: run tokenize again"});
   }
 }
 
@@ -127,7 +136,8 @@ void TokenShards::read(int64_t source, Split split, int64_t first, std::span<int
     check_ids(part->file.path(), manifest_.type, manifest_.vocab_size, offset * size_of(manifest_.type), piece);
     done += take;
   }
-  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int32_t>(manifest_.type == TokenType::kUint16 ? id_at<uint16_t>(bytes, i) : id_at<uint32_t>(bytes, i));
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<int32_t>(manifest_.type == TokenType::kUint16 ? id_at<uint16_t>(bytes, i) : id_at<uint32_t>(bytes, i));
 }
 
 }  // namespace dz::data

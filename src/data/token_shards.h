@@ -23,27 +23,27 @@ class ThreadPool;
 namespace dz::data {
 
 enum class TokenType : uint8_t { kUint16, kUint32 };
-std::string_view name_of(TokenType type);                       // "uint16", "uint32"
+std::string_view name_of(TokenType type);                                     // "uint16", "uint32"
 TokenType parse_token_type(std::string_view name, const std::string& where);  // DataError that lists the allowed names
 constexpr int64_t size_of(TokenType type) { return type == TokenType::kUint16 ? 2 : 4; }
 constexpr TokenType token_type_for(int64_t vocab_size) { return vocab_size <= 65536 ? TokenType::kUint16 : TokenType::kUint32; }
 
 enum class Split : uint8_t { kTrain, kHeldOut };
 inline constexpr std::array<Split, 2> kSplits = {Split::kTrain, Split::kHeldOut};
-std::string_view name_of(Split split);                          // "train", "held-out"
-Split parse_split(std::string_view name, const std::string& where);           // UsageError
+std::string_view name_of(Split split);                               // "train", "held-out"
+Split parse_split(std::string_view name, const std::string& where);  // UsageError
 
 struct ShardFile {
-  std::string path;      // relative to the directory
+  std::string path;  // relative to the directory
   int64_t tokens = 0;
   std::string sha256;
   friend bool operator==(const ShardFile&, const ShardFile&) = default;
 };
 
-struct Stream {          // one split of one source
+struct Stream {  // one split of one source
   std::vector<ShardFile> files;
   int64_t documents = 0;
-  int64_t tokens = 0;    // EOS included
+  int64_t tokens = 0;  // EOS included
   friend bool operator==(const Stream&, const Stream&) = default;
 };
 
@@ -59,10 +59,10 @@ struct TokenManifest {
   int64_t vocab_size = 0;
   int64_t eos_id = 0;
   TokenType type = TokenType::kUint16;
-  std::string tokenizer_sha256;   // of tokenizer.json; may be empty
+  std::string tokenizer_sha256;  // of tokenizer.json; may be empty
   std::vector<Source> sources;
   friend bool operator==(const TokenManifest&, const TokenManifest&) = default;
-  int64_t tokens(Split split) const;   // of all sources
+  int64_t tokens(Split split) const;  // of all sources
   // SHA-256 over width, vocabulary, EOS and the files' hashes by source and split; no path and no name takes part.
   std::string digest() const;
 };
@@ -78,14 +78,14 @@ std::vector<std::string> differences(const TokenManifest& run, const TokenManife
 class TokenShardWriter {
  public:
   struct Settings {
-    int64_t vocab_size = 0;                       // at most 2^31
+    int64_t vocab_size = 0;  // at most 2^31
     int64_t eos_id = 0;
     std::string tokenizer_sha256;
-    int64_t shard_tokens = int64_t{64} << 20;     // a longer document continues in the next shard
+    int64_t shard_tokens = int64_t{64} << 20;  // a longer document continues in the next shard
   };
   // CreateError when `directory` holds something that is not a token directory, or cannot be written.
   TokenShardWriter(const fs::path& directory, const Settings& settings);
-  ~TokenShardWriter();                            // without finish(): removes what was written
+  ~TokenShardWriter();  // without finish(): removes what was written
   TokenShardWriter(const TokenShardWriter&) = delete;
   TokenShardWriter& operator=(const TokenShardWriter&) = delete;
 
@@ -125,7 +125,7 @@ class TokenShards {
  private:
   struct Part {
     File file;
-    int64_t first = 0;    // of the stream
+    int64_t first = 0;  // of the stream
     int64_t tokens = 0;
     std::string sha256;
   };

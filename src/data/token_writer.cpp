@@ -20,7 +20,10 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 void check_name(std::string_view name) {
   const bool odd = std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
   if (name.empty() || name.size() > 200 || odd) {
-    throw DataError(Complaint{.where = "source name", .found = fmt::format("\"{}\"", name), .expected = "1 to 200 bytes without control characters", .hint = "name it: --input NAME=PATH"});
+    throw DataError(Complaint{.where = "source name",
+                              .found = fmt::format("\"{}\"", name),
+                              .expected = "1 to 200 bytes without control characters",
+                              .hint = "name it: --input NAME=PATH"});
   }
 }
 
@@ -38,10 +41,14 @@ std::string file_stem(std::string_view name, size_t index) {
 // Ours: empty, finished (a manifest that we can read), or left over from an attempt that was killed.
 void check_ours(const fs::path& directory, const fs::path& partial) {
   if (!fs::exists(directory)) return;
-  if (!fs::is_directory(directory)) throw CreateError(Complaint{.where = directory.string(), .found = "a file", .expected = "a directory", .hint = ""});
+  if (!fs::is_directory(directory))
+    throw CreateError(Complaint{.where = directory.string(), .found = "a file", .expected = "a directory", .hint = ""});
   if (fs::is_empty(directory) || fs::exists(partial)) return;
   const fs::path manifest = directory / "manifest.json";
-  const Complaint foreign{.where = directory.string(), .found = "files that are not token shards", .expected = "an empty or new directory, or an older result of tokenize", .hint = ""};
+  const Complaint foreign{.where = directory.string(),
+                          .found = "files that are not token shards",
+                          .expected = "an empty or new directory, or an older result of tokenize",
+                          .hint = ""};
   if (!fs::exists(manifest)) throw CreateError(foreign);
   try {
     parse_token_manifest(read_file(manifest), manifest.string());
@@ -68,14 +75,15 @@ struct TokenShardWriter::Open {
   size_t source = 0;
   Split split = Split::kTrain;
   std::string name;
-  int64_t shard_tokens = 0;   // in the open file, the buffer included
+  int64_t shard_tokens = 0;  // in the open file, the buffer included
   bool has_file = false;
   File file;
   std::unique_ptr<Sha256> hash;
   std::vector<std::byte> buffer;
 };
 
-TokenShardWriter::TokenShardWriter(const fs::path& directory, const Settings& settings) : directory_(directory), partial_(directory / ".partial"), settings_(settings) {
+TokenShardWriter::TokenShardWriter(const fs::path& directory, const Settings& settings)
+    : directory_(directory), partial_(directory / ".partial"), settings_(settings) {
   DZ_CHECK(settings.vocab_size >= 1 && settings.vocab_size <= int64_t{1} << 31, "vocab_size", settings.vocab_size);
   DZ_CHECK(settings.eos_id >= 0 && settings.eos_id < settings.vocab_size, "eos_id", settings.eos_id, "vocab_size", settings.vocab_size);
   DZ_CHECK(settings.shard_tokens >= 1, "shard_tokens", settings.shard_tokens);
@@ -95,7 +103,7 @@ TokenShardWriter::~TokenShardWriter() {
   open_.clear();
   std::error_code ignored;
   fs::remove_all(partial_, ignored);
-  fs::remove(directory_, ignored);   // only when it was made for us and is empty
+  fs::remove(directory_, ignored);  // only when it was made for us and is empty
 }
 
 TokenShardWriter::Open& TokenShardWriter::open(std::string_view source, Split split) {
@@ -157,8 +165,10 @@ void TokenShardWriter::append(std::string_view source, Split split, std::span<co
   if (ids.empty()) return;
   for (const int32_t id : ids) {
     if (id < 0 || id >= settings_.vocab_size) {
-      throw DataError(Complaint{.where = "source " + std::string(source), .found = fmt::format("token id {}", id),
-                                .expected = fmt::format("0 to {}", settings_.vocab_size - 1), .hint = "the tokenizer and its vocabulary size do not fit"});
+      throw DataError(Complaint{.where = "source " + std::string(source),
+                                .found = fmt::format("token id {}", id),
+                                .expected = fmt::format("0 to {}", settings_.vocab_size - 1),
+                                .hint = "the tokenizer and its vocabulary size do not fit"});
     }
   }
   for (const int32_t id : ids) put(out, id);

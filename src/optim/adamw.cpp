@@ -12,7 +12,8 @@
 namespace dz::optim {
 namespace {
 
-[[noreturn]] void refuse(const std::string& where, const std::string& key, const std::string& found, const std::string& expected, const std::string& hint = "") {
+[[noreturn]] void refuse(const std::string& where, const std::string& key, const std::string& found, const std::string& expected,
+                         const std::string& hint = "") {
   throw ConfigError(Complaint{.where = where + "." + key, .found = found, .expected = expected, .hint = hint});
 }
 
@@ -45,7 +46,8 @@ void check(const AdamWSettings& settings, const std::string& where) {
     refuse(where, "betas", fmt::format("[{}, {}]", settings.beta1, settings.beta2), "two numbers in [0, 1)", "for OLMo 3 use [0.9, 0.95]");
   }
   if (!(settings.eps >= 0) || !std::isfinite(settings.eps)) refuse(where, "eps", fmt::format("{}", settings.eps), "0 or more");
-  if (!(settings.weight_decay >= 0) || !std::isfinite(settings.weight_decay)) refuse(where, "weight_decay", fmt::format("{}", settings.weight_decay), "0 or more");
+  if (!(settings.weight_decay >= 0) || !std::isfinite(settings.weight_decay))
+    refuse(where, "weight_decay", fmt::format("{}", settings.weight_decay), "0 or more");
 }
 
 std::vector<double> decay_table(const AdamWSettings& settings, std::span<const std::string> names, const std::string& where) {
@@ -75,7 +77,11 @@ float bias_correction(double beta, int64_t exponent) {
 AdamWFactors adamw_factors(const AdamWSettings& settings, double lr, int64_t adam_step) {
   const auto m_take = static_cast<float>(1 - settings.beta1), v_take = static_cast<float>(1 - settings.beta2);
   const float bc1 = bias_correction(settings.beta1, adam_step + 1), bc2 = bias_correction(settings.beta2, adam_step + 1);
-  return {.m_keep = 1.0f - m_take, .m_take = m_take, .v_keep = 1.0f - v_take, .v_take = v_take, .sqrt_bc2 = __builtin_sqrtf(bc2),
+  return {.m_keep = 1.0f - m_take,
+          .m_take = m_take,
+          .v_keep = 1.0f - v_take,
+          .v_take = v_take,
+          .sqrt_bc2 = __builtin_sqrtf(bc2),
           .step = -((1.0f / bc1) * static_cast<float>(lr))};
 }
 
@@ -85,9 +91,20 @@ void adamw_update(const AdamWSettings& settings, std::span<const OptimizedTensor
   const AdamWFactors factors = adamw_factors(settings, lr, adam_step);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const OptimizedTensor& tensor = tensors[i];
-    kernels::adamw({.count = tensor.count, .clip = clip, .decay = 1.0f - static_cast<float>(lr * decays[i]), .m_keep = factors.m_keep, .m_take = factors.m_take,
-                    .v_keep = factors.v_keep, .v_take = factors.v_take, .sqrt_bc2 = factors.sqrt_bc2, .eps = static_cast<float>(settings.eps), .step = factors.step,
-                    .gradient = tensor.gradient, .p = tensor.value, .m = tensor.exp_avg, .v = tensor.exp_avg_sq},
+    kernels::adamw({.count = tensor.count,
+                    .clip = clip,
+                    .decay = 1.0f - static_cast<float>(lr * decays[i]),
+                    .m_keep = factors.m_keep,
+                    .m_take = factors.m_take,
+                    .v_keep = factors.v_keep,
+                    .v_take = factors.v_take,
+                    .sqrt_bc2 = factors.sqrt_bc2,
+                    .eps = static_cast<float>(settings.eps),
+                    .step = factors.step,
+                    .gradient = tensor.gradient,
+                    .p = tensor.value,
+                    .m = tensor.exp_avg,
+                    .v = tensor.exp_avg_sq},
                    pool);
   }
 }

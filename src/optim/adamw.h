@@ -20,7 +20,7 @@ struct AdamWSettings {
   std::vector<std::string> no_decay = {"model.embed_tokens.weight"};
 };
 
-void check(const AdamWSettings& settings, const std::string& where);   // ConfigError
+void check(const AdamWSettings& settings, const std::string& where);  // ConfigError
 
 // One tensor of the model with its moments, all f32 of `count` elements.
 struct OptimizedTensor {
@@ -37,9 +37,9 @@ std::vector<double> decay_table(const AdamWSettings& settings, std::span<const s
 
 // f32 factors of one update; adam_step counts the updates done before it.
 struct AdamWFactors {
-  float m_keep, m_take, v_keep, v_take;   // 1 - float(1 - beta), float(1 - beta)
-  float sqrt_bc2;                         // sqrt(1 - beta2^(adam_step + 1))
-  float step;                             // -((1 / bc1) * float(lr))
+  float m_keep, m_take, v_keep, v_take;  // 1 - float(1 - beta), float(1 - beta)
+  float sqrt_bc2;                        // sqrt(1 - beta2^(adam_step + 1))
+  float step;                            // -((1 / bc1) * float(lr))
 };
 AdamWFactors adamw_factors(const AdamWSettings& settings, double lr, int64_t adam_step);
 // 1 - beta^exponent: float(beta) to the power in double by squaring, one rounding to f32, one subtraction.

@@ -19,7 +19,9 @@ constexpr std::array kKinds = {ScheduleKind::kConstant, ScheduleKind::kCosine, S
 // Python's round(): half to even, which is IEEE's default rounding.
 int64_t round_fraction(double fraction, int64_t steps) { return static_cast<int64_t>(std::nearbyint(static_cast<double>(steps) * fraction)); }
 
-int64_t warmup_steps(const Schedule& schedule) { return schedule.warmup_fraction ? round_fraction(*schedule.warmup_fraction, schedule.t_max) : schedule.warmup; }
+int64_t warmup_steps(const Schedule& schedule) {
+  return schedule.warmup_fraction ? round_fraction(*schedule.warmup_fraction, schedule.t_max) : schedule.warmup;
+}
 int64_t decay_steps(const Schedule& schedule) { return schedule.decay ? *schedule.decay : round_fraction(schedule.decay_fraction, schedule.t_max); }
 
 // From `low` at 0 to `high` at `steps`.
@@ -35,10 +37,14 @@ double ramp(double low, double high, int64_t current, int64_t steps) {
 
 std::string_view name_of(ScheduleKind kind) {
   switch (kind) {
-    case ScheduleKind::kConstant: return "constant";
-    case ScheduleKind::kCosine: return "cosine";
-    case ScheduleKind::kLinear: return "linear";
-    case ScheduleKind::kWsd: return "wsd";
+    case ScheduleKind::kConstant:
+      return "constant";
+    case ScheduleKind::kCosine:
+      return "cosine";
+    case ScheduleKind::kLinear:
+      return "linear";
+    case ScheduleKind::kWsd:
+      return "wsd";
   }
   return "";
 }
@@ -54,14 +60,16 @@ void check(const Schedule& schedule, const std::string& where) {
   const auto is_fraction = [](double x) { return x >= 0 && x <= 1; };
   if (!(schedule.lr > 0) || !std::isfinite(schedule.lr)) refuse(where, "lr", fmt::format("{}", schedule.lr), "a positive number");
   if (schedule.t_max < 1) refuse(where, "t_max", fmt::format("{}", schedule.t_max), "at least 1 step");
-  if (schedule.warmup_fraction && !is_fraction(*schedule.warmup_fraction)) refuse(where, "warmup_fraction", fmt::format("{}", *schedule.warmup_fraction), "0 to 1");
+  if (schedule.warmup_fraction && !is_fraction(*schedule.warmup_fraction))
+    refuse(where, "warmup_fraction", fmt::format("{}", *schedule.warmup_fraction), "0 to 1");
   if (schedule.warmup < 0) refuse(where, "warmup", fmt::format("{}", schedule.warmup), "0 or more steps");
   if (!is_fraction(schedule.alpha_f)) refuse(where, "alpha_f", fmt::format("{}", schedule.alpha_f), "0 to 1");
   if (!(schedule.warmup_min_lr >= 0 && schedule.warmup_min_lr < schedule.lr)) {
     refuse(where, "warmup_min_lr", fmt::format("{}", schedule.warmup_min_lr), fmt::format("0 or more and below the peak {}", schedule.lr));
   }
   const int64_t warmup = warmup_steps(schedule);
-  if (warmup > schedule.t_max) refuse(where, "warmup", fmt::format("{} steps", warmup), fmt::format("at most the {} steps of the schedule", schedule.t_max));
+  if (warmup > schedule.t_max)
+    refuse(where, "warmup", fmt::format("{} steps", warmup), fmt::format("at most the {} steps of the schedule", schedule.t_max));
   if (schedule.kind != ScheduleKind::kWsd) return;
   if (schedule.decay && *schedule.decay < 0) refuse(where, "decay", fmt::format("{}", *schedule.decay), "0 or more steps");
   if (!is_fraction(schedule.decay_fraction)) refuse(where, "decay_fraction", fmt::format("{}", schedule.decay_fraction), "0 to 1");
@@ -70,7 +78,8 @@ void check(const Schedule& schedule, const std::string& where) {
   }
   const int64_t decay = decay_steps(schedule);
   if (decay > schedule.t_max - warmup) {
-    refuse(where, "decay", fmt::format("{} steps", decay), fmt::format("at most {}: {} steps less the warm-up of {}", schedule.t_max - warmup, schedule.t_max, warmup));
+    refuse(where, "decay", fmt::format("{} steps", decay),
+           fmt::format("at most {}: {} steps less the warm-up of {}", schedule.t_max - warmup, schedule.t_max, warmup));
   }
 }
 
@@ -82,14 +91,16 @@ double learning_rate(const Schedule& schedule, int64_t step) {
   const bool inclusive = schedule.kind == ScheduleKind::kConstant || schedule.kind == ScheduleKind::kWsd;
   if (warmup > 0 && (step < warmup || (inclusive && step == warmup))) return ramp(schedule.warmup_min_lr, lr, step, warmup);
   switch (schedule.kind) {
-    case ScheduleKind::kConstant: return lr;
+    case ScheduleKind::kConstant:
+      return lr;
     case ScheduleKind::kWsd: {
       const int64_t decay = decay_steps(schedule);
       if (decay == 0 || step < t_max - decay) return lr;
       return ramp(schedule.decay_min_lr, lr, std::max(t_max - step, int64_t{0}), decay);
     }
     case ScheduleKind::kCosine:
-    case ScheduleKind::kLinear: break;
+    case ScheduleKind::kLinear:
+      break;
   }
   const double end = schedule.alpha_f * lr;
   if (step >= t_max) return end;

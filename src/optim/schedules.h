@@ -10,20 +10,20 @@
 namespace dz::optim {
 
 enum class ScheduleKind : uint8_t { kConstant, kCosine, kLinear, kWsd };
-std::string_view name_of(ScheduleKind kind);                    // "constant", "cosine", "linear", "wsd"
-ScheduleKind parse_schedule_kind(std::string_view name, const std::string& where);   // ConfigError listing the names
+std::string_view name_of(ScheduleKind kind);                                        // "constant", "cosine", "linear", "wsd"
+ScheduleKind parse_schedule_kind(std::string_view name, const std::string& where);  // ConfigError listing the names
 
 struct Schedule {
   ScheduleKind kind = ScheduleKind::kCosine;
-  double lr = 3e-4;                        // the peak
-  int64_t warmup = 0;                      // steps
+  double lr = 3e-4;                                      // the peak
+  int64_t warmup = 0;                                    // steps
   std::optional<double> warmup_fraction = std::nullopt;  // of t_max instead, rounded half to even
-  double warmup_min_lr = 0;                // where the warm-up starts
-  double alpha_f = 0.1;                    // cosine, linear: the end is alpha_f * lr
+  double warmup_min_lr = 0;                              // where the warm-up starts
+  double alpha_f = 0.1;                                  // cosine, linear: the end is alpha_f * lr
   std::optional<int64_t> decay = std::nullopt;           // wsd: last steps, falling linearly to decay_min_lr
-  double decay_fraction = 0.1;             // wsd, when `decay` is not given
+  double decay_fraction = 0.1;                           // wsd, when `decay` is not given
   double decay_min_lr = 0;
-  int64_t t_max = 0;                       // steps of the whole schedule: recipe.steps unless the recipe says otherwise
+  int64_t t_max = 0;  // steps of the whole schedule: recipe.steps unless the recipe says otherwise
 };
 
 // ConfigError naming the key under `where` ("recipe.schedule"): warm-up or decay longer than the schedule, values out of range.

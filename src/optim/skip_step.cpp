@@ -66,7 +66,8 @@ std::optional<float> parse_hex(std::string_view text) {
 
 std::vector<float> read_window(const Json& json, const char* key, int64_t most, const std::string& where) {
   const auto found = json.find(key);
-  if (found == json.end() || !found->is_array()) refuse(where + ": " + key, found == json.end() ? "nothing" : found->type_name(), "a list of hex floats");
+  if (found == json.end() || !found->is_array())
+    refuse(where + ": " + key, found == json.end() ? "nothing" : found->type_name(), "a list of hex floats");
   std::vector<float> values;
   for (const Json& item : *found) {
     const std::optional<float> value = item.is_string() ? parse_hex(item.get_ref<const std::string&>()) : std::nullopt;
@@ -88,9 +89,12 @@ int64_t read_count(const Json& json, const char* key, const std::string& where) 
 }  // namespace
 
 void check(const SkipStepSettings& settings, const std::string& where) {
-  if (settings.window < 2) throw ConfigError(Complaint{.where = where + ".window", .found = std::to_string(settings.window), .expected = "at least 2 steps", .hint = "OLMo 3 uses 128"});
+  if (settings.window < 2)
+    throw ConfigError(
+        Complaint{.where = where + ".window", .found = std::to_string(settings.window), .expected = "at least 2 steps", .hint = "OLMo 3 uses 128"});
   if (!(settings.sigma > 0) || !std::isfinite(settings.sigma)) {
-    throw ConfigError(Complaint{.where = where + ".sigma", .found = fmt::format("{}", settings.sigma), .expected = "a positive number", .hint = "OLMo 3 uses 6"});
+    throw ConfigError(
+        Complaint{.where = where + ".sigma", .found = fmt::format("{}", settings.sigma), .expected = "a positive number", .hint = "OLMo 3 uses 6"});
   }
 }
 

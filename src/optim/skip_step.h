@@ -17,11 +17,11 @@ struct SkipStepSettings {
   bool use_grad_norm = true;  // OLMo-core looks at the norm only when clipping is on
 };
 
-void check(const SkipStepSettings& settings, const std::string& where);   // ConfigError
+void check(const SkipStepSettings& settings, const std::string& where);  // ConfigError
 
 struct SkipVerdict {
   bool skip = false;
-  std::string reason;         // "loss is 7.2 sigma above the last 128", "gradient norm is nan"; empty when not skipped
+  std::string reason;  // "loss is 7.2 sigma above the last 128", "gradient norm is nan"; empty when not skipped
 };
 
 class SkipStep {
@@ -38,11 +38,11 @@ class SkipStep {
 
   // The whole state as one JSON object, floats as hex, so that a resume goes on bit for bit.
   std::string to_json() const;
-  void restore(std::string_view json, const std::string& where);   // CheckpointError; a longer window than the settings' keeps its newest part
+  void restore(std::string_view json, const std::string& where);  // CheckpointError; a longer window than the settings' keeps its newest part
 
  private:
   SkipStepSettings settings_;
-  std::vector<float> losses_, norms_;   // oldest first, at most `window`
+  std::vector<float> losses_, norms_;  // oldest first, at most `window`
   int64_t consecutive_ = 0, total_ = 0;
 };
 

@@ -114,7 +114,9 @@ TEST(Dataset, EqualsOlmoCore) {
     const Json& args = row["args"];
     const TemporaryDirectory root;
     std::vector<test::RawSource> sources;
-    for (const Json& path : row["paths"]) sources.push_back({.name = std::to_string(sources.size()), .tokens = read_tokens(golden / path.get<std::string>(), args["dtype"] == "uint16" ? 2 : 4)});
+    for (const Json& path : row["paths"])
+      sources.push_back(
+          {.name = std::to_string(sources.size()), .tokens = read_tokens(golden / path.get<std::string>(), args["dtype"] == "uint16" ? 2 : 4)});
     test::write_raw(root / "t", args["vocab_size"], args["eos_token_id"], sources);
     const auto dataset = open(root / "t", args["sequence_length"]);
     ASSERT_EQ(dataset->instances(), row["length"]) << name;
@@ -122,7 +124,9 @@ TEST(Dataset, EqualsOlmoCore) {
     for (int64_t id = 0; id < dataset->instances(); ++id) all.push_back(id);
     const Batch batch = make_batch(*dataset, all, true);
     const auto inputs = read_raw<uint32_t>(tensors, name + ".input_ids");
-    EXPECT_TRUE(std::equal(inputs.begin(), inputs.end(), batch.tokens.begin(), batch.tokens.end(), [](uint32_t a, int32_t b) { return a == static_cast<uint32_t>(b); })) << name;
+    EXPECT_TRUE(std::equal(inputs.begin(), inputs.end(), batch.tokens.begin(), batch.tokens.end(), [](uint32_t a, int32_t b) {
+      return a == static_cast<uint32_t>(b);
+    })) << name;
     auto labels = read_raw<int32_t>(tensors, name + ".labels");
     EXPECT_EQ(std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label >= 0; }), batch.labels);
     std::replace(labels.begin(), labels.end(), -100, kNoTarget);
@@ -159,7 +163,9 @@ TEST(Dataset, DocumentLengthsAsInOlmoCore) {
 }
 
 TEST(GeneratedDataset, IsAFunctionOfItsSettings) {
-  const auto make = [](uint64_t seed, int64_t tokens = 5000, int64_t documents = 70) { return generated_dataset({.tokens = tokens, .documents = documents}, 301, 7, seed, 50); };
+  const auto make = [](uint64_t seed, int64_t tokens = 5000, int64_t documents = 70) {
+    return generated_dataset({.tokens = tokens, .documents = documents}, 301, 7, seed, 50);
+  };
   const auto dataset = make(1);
   EXPECT_EQ(dataset->instances(), 100);
   EXPECT_EQ(dataset->digest(), make(1)->digest());
@@ -185,7 +191,9 @@ TEST(GeneratedDataset, IsAFunctionOfItsSettings) {
 }
 
 TEST(GeneratedDataset, SettingsThatDoNotFitAreNamed) {
-  const auto message = [](GeneratedSettings settings, int64_t vocab, int64_t eos, int64_t length) { return message_of<ConfigError>([&] { generated_dataset(settings, vocab, eos, 0, length); }); };
+  const auto message = [](GeneratedSettings settings, int64_t vocab, int64_t eos, int64_t length) {
+    return message_of<ConfigError>([&] { generated_dataset(settings, vocab, eos, 0, length); });
+  };
   EXPECT_EQ(message({.tokens = 4, .documents = 2}, 2, 1, 2), "");
   EXPECT_NE(message({.tokens = 4, .documents = 3}, 2, 1, 2), "");
   EXPECT_NE(message({.tokens = 4, .documents = 0}, 2, 1, 2), "");

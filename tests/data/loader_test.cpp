@@ -43,7 +43,7 @@ TEST(Loader, SameBatchesForEveryTopologyAndResume) {
   std::vector<Batch> unbroken;
   for (int64_t step = 1; step <= 25; ++step) unbroken.push_back(make_batch(*dataset, order, step, true));
   for (const Topology& topology : kTopologies) {
-    for (const int64_t saved : {0, 3, 10, 11, 14}) {   // 11: the end of an epoch
+    for (const int64_t saved : {0, 3, 10, 11, 14}) {  // 11: the end of an epoch
       Loader loader(dataset, order, {.threads = topology.threads, .prefetch = topology.prefetch});
       for (int64_t step = saved + 1; step <= 25; ++step) {
         const Batch batch = loader.take(step);
@@ -150,9 +150,9 @@ TEST(Loader, ReadsAheadAsFarAsAsked) {
   const auto dataset = std::make_shared<Faulty>();
   const Order order(100, 5, 1);
   Loader loader(dataset, order, {.threads = 4, .prefetch = 2});
-  EXPECT_EQ(dataset->reads, 0);   // nobody has said yet where the run begins
+  EXPECT_EQ(dataset->reads, 0);  // nobody has said yet where the run begins
   loader.take(7);
-  while (dataset->reads < 4 * 5) std::this_thread::yield();   // 7, and after it was taken 8, 9, 10
+  while (dataset->reads < 4 * 5) std::this_thread::yield();  // 7, and after it was taken 8, 9, 10
   make_batch(*dataset, order, 1, false);
   EXPECT_EQ(loader.take(8).ids, order.batch(8));
   while (dataset->reads < 6 * 5) std::this_thread::yield();

@@ -43,7 +43,7 @@ TEST(KeyedPermutation, SeedAndEpochGiveOtherOrders) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     for (int64_t epoch = 0; epoch < 20; ++epoch) orders.insert(permutation_of(11, seed, epoch));
   }
-  EXPECT_EQ(orders.size(), 401u);   // 11! is 4e7: even one repetition in 400 would be odd
+  EXPECT_EQ(orders.size(), 401u);  // 11! is 4e7: even one repetition in 400 would be odd
 }
 
 // Each value must be equally likely at each position, and neighbours must not stay together more often than chance has it.
@@ -58,7 +58,7 @@ TEST(KeyedPermutation, LooksLikeAFairShuffle) {
   }
   const double expected = double{kSeeds} / kSize, sigma = std::sqrt(expected * (1 - 1.0 / kSize));
   for (const int64_t count : counts) EXPECT_NEAR(static_cast<double>(count), expected, 5 * sigma);
-  const double pairs = kSeeds * (kSize - 1.0) / kSize;   // (n - 1) places, each with chance 1 / n
+  const double pairs = kSeeds * (kSize - 1.0) / kSize;  // (n - 1) places, each with chance 1 / n
   EXPECT_NEAR(static_cast<double>(together), pairs, 5 * std::sqrt(pairs));
 }
 
@@ -83,9 +83,10 @@ TEST(Order, EpochsAreWholePermutationsAcrossBatches) {
     EXPECT_EQ(batch.size(), 3u);
     stream.insert(stream.end(), batch.begin(), batch.end());
   }
-  for (int64_t epoch = 0; epoch < 3; ++epoch) EXPECT_EQ(Ids(stream.begin() + epoch * 11, stream.begin() + (epoch + 1) * 11), permutation_of(11, 5, epoch));
+  for (int64_t epoch = 0; epoch < 3; ++epoch)
+    EXPECT_EQ(Ids(stream.begin() + epoch * 11, stream.begin() + (epoch + 1) * 11), permutation_of(11, 5, epoch));
   EXPECT_EQ(order.epoch(1), 0);
-  EXPECT_EQ(order.epoch(4), 0);    // begins with the last two of epoch 0
+  EXPECT_EQ(order.epoch(4), 0);  // begins with the last two of epoch 0
   EXPECT_EQ(order.epoch(5), 1);
   EXPECT_EQ(order.batch(4), order.batch(4));
 }

@@ -19,7 +19,8 @@ struct RawSource {
 
 inline void write_raw(const std::filesystem::path& directory, int64_t vocab_size, int64_t eos_id, const std::vector<RawSource>& sources) {
   std::filesystem::create_directories(directory);
-  data::TokenManifest manifest{.vocab_size = vocab_size, .eos_id = eos_id, .type = data::token_type_for(vocab_size), .tokenizer_sha256 = "", .sources = {}};
+  data::TokenManifest manifest{
+      .vocab_size = vocab_size, .eos_id = eos_id, .type = data::token_type_for(vocab_size), .tokenizer_sha256 = "", .sources = {}};
   const auto width = static_cast<size_t>(data::size_of(manifest.type));
   for (const RawSource& source : sources) {
     std::string bytes(source.tokens.size() * width, '\0');

@@ -52,7 +52,7 @@ TEST(TokenShards, GivesBackWhatWasWritten) {
   writer.append("a", Split::kTrain, Ids{7});
   writer.append("b", Split::kHeldOut, Ids{9, 8});
   writer.append("b", Split::kTrain, Ids{});
-  writer.append("b", Split::kTrain, Ids{4, 299});   // ends with EOS already
+  writer.append("b", Split::kTrain, Ids{4, 299});  // ends with EOS already
   const TokenManifest written = writer.finish();
   const TokenShards shards(root / "t");
   EXPECT_EQ(shards.manifest(), written);
@@ -101,7 +101,7 @@ TEST(TokenShards, ReadsAcrossShardsAtAnyOffset) {
   const TemporaryDirectory root;
   Ids ids(70000);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * 7 % 999 + 1);
-  TokenShardWriter writer(root / "t", settings(1000, 0, 999));   // row 36: a document longer than a shard goes on in the next
+  TokenShardWriter writer(root / "t", settings(1000, 0, 999));  // row 36: a document longer than a shard goes on in the next
   writer.append("s", Split::kTrain, ids);
   EXPECT_EQ(writer.finish().sources[0].stream(Split::kTrain).files.size(), 71u);
   const TokenShards shards(root / "t");
@@ -117,7 +117,8 @@ TEST(TokenShards, ReadsAcrossShardsAtAnyOffset) {
 
 // Row 42: sums of tokens beyond 32 bits, with no disk behind them.
 TEST(TokenManifest, CountsBeyond32Bits) {
-  TokenManifest manifest{.vocab_size = 70000, .eos_id = 0, .type = TokenType::kUint32, .tokenizer_sha256 = "", .sources = {{.name = "s", .splits = {}}}};
+  TokenManifest manifest{
+      .vocab_size = 70000, .eos_id = 0, .type = TokenType::kUint32, .tokenizer_sha256 = "", .sources = {{.name = "s", .splits = {}}}};
   Stream& stream = manifest.sources[0].stream(Split::kTrain);
   for (int i = 0; i < 8; ++i) stream.files.push_back({.path = std::to_string(i), .tokens = int64_t{1} << 30, .sha256 = std::string(64, '0')});
   stream.tokens = int64_t{1} << 33;
@@ -165,7 +166,7 @@ TEST(TokenShards, DamageIsNamed) {
   spill(shard, good + "x");
   EXPECT_TRUE(contains(complaint(root / "t"), "found 9 bytes"));
   std::string flipped = good;
-  flipped[0] = static_cast<char>(flipped[0] ^ 4);   // still inside the vocabulary
+  flipped[0] = static_cast<char>(flipped[0] ^ 4);  // still inside the vocabulary
   spill(shard, flipped);
   EXPECT_TRUE(contains(complaint(root / "t"), "web.train-00000.bin: found sha256")) << complaint(root / "t");
   fs::remove(shard);
@@ -201,7 +202,7 @@ TEST(TokenManifest, DigestCoversContentsNotPlaces) {
   EXPECT_TRUE(contains(found[0], "source web, train: web.train-00000.bin: sha256")) << found[0];
 
   TokenManifest other = a;
-  other.eos_id = 1;   // row 12: the same tokens with another EOS are other data
+  other.eos_id = 1;  // row 12: the same tokens with another EOS are other data
   EXPECT_NE(a.digest(), other.digest());
   EXPECT_EQ(differences(a, other), std::vector<std::string>{"eos_id: 0 in the run, 1 now"});
 }
@@ -211,12 +212,20 @@ TEST(TokenManifest, WrongOnesAreRefused) {
   write_small(root / "t");
   const std::string good = slurp(root / "t/manifest.json");
   EXPECT_NO_THROW(parse_token_manifest(good, "m"));
-  const std::vector<std::pair<std::string, std::string>> edits = {
-      {"deltazero-tokens-1", "deltazero-tokens-2"}, {"\"vocab_size\": 10", "\"vocab_size\": 3e300"}, {"\"vocab_size\": 10", "\"vocab_size\": \"10\""},
-      {"\"eos_id\": 0", "\"eos_id\": 10"}, {"\"eos_id\": 0", "\"eos_id\": -1"}, {"\"eos_id\": 0", "\"eos_id\": 1"},
-      {"\"tokens\": 4", "\"tokens\": 18446744073709551615"}, {"\"tokens\": 4", "\"tokens\": 5"}, {"\"bytes\": 8", "\"bytes\": 9"},
-      {"web.train-00000.bin", "../web.train-00000.bin"}, {"web.train-00000.bin", "/etc/passwd"}, {"\"sources\": [", "\"sources\": [1,"},
-      {"\"held-out\"", "\"heldout\""}, {"uint16", "uint23"}};
+  const std::vector<std::pair<std::string, std::string>> edits = {{"deltazero-tokens-1", "deltazero-tokens-2"},
+                                                                  {"\"vocab_size\": 10", "\"vocab_size\": 3e300"},
+                                                                  {"\"vocab_size\": 10", "\"vocab_size\": \"10\""},
+                                                                  {"\"eos_id\": 0", "\"eos_id\": 10"},
+                                                                  {"\"eos_id\": 0", "\"eos_id\": -1"},
+                                                                  {"\"eos_id\": 0", "\"eos_id\": 1"},
+                                                                  {"\"tokens\": 4", "\"tokens\": 18446744073709551615"},
+                                                                  {"\"tokens\": 4", "\"tokens\": 5"},
+                                                                  {"\"bytes\": 8", "\"bytes\": 9"},
+                                                                  {"web.train-00000.bin", "../web.train-00000.bin"},
+                                                                  {"web.train-00000.bin", "/etc/passwd"},
+                                                                  {"\"sources\": [", "\"sources\": [1,"},
+                                                                  {"\"held-out\"", "\"heldout\""},
+                                                                  {"uint16", "uint23"}};
   for (const auto& [from, to] : edits) {
     std::string text = good;
     const size_t at = text.find(from);
@@ -236,7 +245,7 @@ TEST(TokenShardWriter, InterruptedAttemptsAreHarmless) {
     TokenShardWriter abandoned(root / "t", settings(10, 0));
     abandoned.append("web", Split::kTrain, Ids{9, 9, 9});
   }
-  EXPECT_EQ(complaint(root / "t"), "");   // the older result is whole
+  EXPECT_EQ(complaint(root / "t"), "");  // the older result is whole
   EXPECT_EQ(slurp(root / "t/manifest.json"), manifest);
 
   // Killed between removing the old manifest and writing the new one.

@@ -32,7 +32,8 @@ std::map<std::string, std::vector<float>> read_gradients() {
 
 class AdamWCase {
  public:
-  AdamWCase(const std::string& name, const Json& golden) : source_(checkpoint::TensorSource::open(test::golden_path("adamw_" + name + ".safetensors"))), golden_(golden) {
+  AdamWCase(const std::string& name, const Json& golden)
+      : source_(checkpoint::TensorSource::open(test::golden_path("adamw_" + name + ".safetensors"))), golden_(golden) {
     settings_ = {.beta1 = golden["betas"][0], .beta2 = golden["betas"][1], .eps = golden["eps"]};
     for (const std::string& tensor : kTensors) {
       tensors_[tensor].value = test::read_tensor(source_, "init." + tensor);
@@ -49,8 +50,12 @@ class AdamWCase {
     std::vector<OptimizedTensor> views;
     for (const std::string& name : kTensors) {
       Tensor& tensor = tensors_[name];
-      views.push_back({.name = name, .count = static_cast<int64_t>(tensor.value.size()), .gradient = gradients.at(name).data() + row * tensor.value.size(),
-                       .value = tensor.value.data(), .exp_avg = tensor.exp_avg.data(), .exp_avg_sq = tensor.exp_avg_sq.data()});
+      views.push_back({.name = name,
+                       .count = static_cast<int64_t>(tensor.value.size()),
+                       .gradient = gradients.at(name).data() + row * tensor.value.size(),
+                       .value = tensor.value.data(),
+                       .exp_avg = tensor.exp_avg.data(),
+                       .exp_avg_sq = tensor.exp_avg_sq.data()});
     }
     adamw_update(settings_, views, decays_, test::hex(golden_["lr"][row]), 1.0f, adam_step_, pool_);
     if (golden_["step_increment_bugfix"]) ++adam_step_;
@@ -64,7 +69,8 @@ class AdamWCase {
       EXPECT_EQ(tensors_[tensor].exp_avg_sq, test::read_tensor(source_, prefix + "exp_avg_sq." + tensor)) << name << " " << prefix << tensor;
       const std::vector<float> expected = test::read_tensor(source_, prefix + "param." + tensor);
       for (size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_NEAR(tensors_[tensor].value[i], expected[i], 3e-7f * std::max(std::abs(expected[i]), 0.4f)) << name << " " << prefix << tensor << "[" << i << "]";
+        ASSERT_NEAR(tensors_[tensor].value[i], expected[i], 3e-7f * std::max(std::abs(expected[i]), 0.4f))
+            << name << " " << prefix << tensor << "[" << i << "]";
       }
       EXPECT_EQ(static_cast<float>(adam_step_), test::read_tensor(source_, prefix + "step." + tensor)[0]) << name;
     }
@@ -83,7 +89,8 @@ class AdamWCase {
 TEST(AdamW, EqualsOlmoCoreForeach) {
   const Json golden = test::golden_json("adamw.json");
   const auto gradients = read_gradients();
-  for (const std::string name : {"foreach", "foreach_large_wd_eps", "foreach_no_step_increment", "foreach_skips_cosine", "foreach_step_starts_at_1", "foreach_tiny_lr", "foreach_warm_step"}) {
+  for (const std::string name : {"foreach", "foreach_large_wd_eps", "foreach_no_step_increment", "foreach_skips_cosine", "foreach_step_starts_at_1",
+                                 "foreach_tiny_lr", "foreach_warm_step"}) {
     const Json& row = golden["cases"][name];
     AdamWCase run(name, row);
     const auto snapshots = row["snapshots"].get<std::vector<int64_t>>();
@@ -135,7 +142,7 @@ TEST(AdamW, BiasCorrectionAdvancesWithUpdatesOnly) {
   EXPECT_NEAR(steady.value, -0.01, 1e-8);
   EXPECT_NEAR(skipping.value, -0.009, 1e-8);
   EXPECT_EQ(skipping.adam_step, 9);
-  EXPECT_NEAR(frozen.value, -0.0185824, 1e-7);   // what the defect gives: the test can tell
+  EXPECT_NEAR(frozen.value, -0.0185824, 1e-7);  // what the defect gives: the test can tell
 }
 
 // Row 78: f32 master weights keep a decay of 3e-5 a step.
@@ -147,7 +154,8 @@ TEST(AdamW, SmallDecaysAdd) {
 
 // Row 74: exactly the declared table. OLMo 3 exempts the embedding, so norm weights and the head decay.
 TEST(AdamW, DecayTable) {
-  const std::vector<std::string> names = {"lm_head.weight", "model.embed_tokens.weight", "model.layers.0.self_attn.q_norm.weight", "model.layers.1.mlp.up_proj.weight", "model.norm.weight"};
+  const std::vector<std::string> names = {"lm_head.weight", "model.embed_tokens.weight", "model.layers.0.self_attn.q_norm.weight",
+                                          "model.layers.1.mlp.up_proj.weight", "model.norm.weight"};
   EXPECT_EQ(decay_table({}, names, "o"), (std::vector<double>{0.1, 0, 0.1, 0.1, 0.1}));
   EXPECT_EQ(decay_table({.weight_decay = 0.2, .no_decay = {"*norm*", "lm_head.????ht"}}, names, "o"), (std::vector<double>{0, 0.2, 0, 0.2, 0}));
   EXPECT_EQ(decay_table({.no_decay = {}}, names, "o"), (std::vector<double>{0.1, 0.1, 0.1, 0.1, 0.1}));
@@ -164,7 +172,8 @@ TEST(AdamW, DecayTable) {
 
 TEST(AdamW, MistakesAreNamed) {
   EXPECT_NO_THROW(check(AdamWSettings{}, "o"));
-  for (const AdamWSettings& bad : {AdamWSettings{.beta1 = 1.0}, AdamWSettings{.beta2 = -0.1}, AdamWSettings{.beta2 = 0.99999999999}, AdamWSettings{.eps = -1}, AdamWSettings{.weight_decay = std::nan("")}}) {
+  for (const AdamWSettings& bad : {AdamWSettings{.beta1 = 1.0}, AdamWSettings{.beta2 = -0.1}, AdamWSettings{.beta2 = 0.99999999999},
+                                   AdamWSettings{.eps = -1}, AdamWSettings{.weight_decay = std::nan("")}}) {
     EXPECT_THROW(check(bad, "recipe.optimizer"), ConfigError);
   }
 }

@@ -15,14 +15,17 @@ using Tensors = std::vector<std::vector<float>>;
 
 float norm_of(const Tensors& tensors, int threads = 1) {
   std::vector<GradientView> views;
-  for (size_t i = 0; i < tensors.size(); ++i) views.push_back({.name = std::string(1, static_cast<char>('a' + i)), .count = static_cast<int64_t>(tensors[i].size()), .data = tensors[i].data()});
+  for (size_t i = 0; i < tensors.size(); ++i)
+    views.push_back(
+        {.name = std::string(1, static_cast<char>('a' + i)), .count = static_cast<int64_t>(tensors[i].size()), .data = tensors[i].data()});
   ThreadPool pool(threads);
   return global_norm(views, pool);
 }
 
 Tensors read_case(const checkpoint::TensorSource& source, const std::string& name, const std::string& kind) {
   Tensors tensors;
-  for (int i = 0; source.find(name + "." + kind + "." + std::to_string(i)); ++i) tensors.push_back(test::read_tensor(source, name + "." + kind + "." + std::to_string(i)));
+  for (int i = 0; source.find(name + "." + kind + "." + std::to_string(i)); ++i)
+    tensors.push_back(test::read_tensor(source, name + "." + kind + "." + std::to_string(i)));
   return tensors;
 }
 
@@ -36,8 +39,10 @@ TEST(Clip, NormCoefficientAndProductsAsInTheGoldens) {
     const Tensors gradients = read_case(source, name, "grad"), clipped = read_case(source, name, "clipped");
     const double exact = test::hex(row["total_norm_float64"]);
     const float ours = norm_of(gradients), theirs = test::hex_float(row["total_norm"]);
-    if (std::isfinite(exact)) EXPECT_NEAR(ours, exact, 1e-6 * exact) << name;   // also where float32 squares overflow
-    else EXPECT_EQ(std::isnan(ours), std::isnan(exact)) << name;
+    if (std::isfinite(exact))
+      EXPECT_NEAR(ours, exact, 1e-6 * exact) << name;  // also where float32 squares overflow
+    else
+      EXPECT_EQ(std::isnan(ours), std::isnan(exact)) << name;
 
     const float coefficient = clip_coefficient(theirs, row["max_norm"]);
     const float expected = test::hex_float(row["coefficient"]);

@@ -14,8 +14,11 @@ namespace {
 
 using test::Json;
 
-const std::map<std::string, ScheduleKind> kClasses = {{"ConstantScheduler", ScheduleKind::kConstant}, {"ConstantWithWarmup", ScheduleKind::kConstant},
-                                                      {"CosWithWarmup", ScheduleKind::kCosine}, {"LinearWithWarmup", ScheduleKind::kLinear}, {"WSD", ScheduleKind::kWsd}};
+const std::map<std::string, ScheduleKind> kClasses = {{"ConstantScheduler", ScheduleKind::kConstant},
+                                                      {"ConstantWithWarmup", ScheduleKind::kConstant},
+                                                      {"CosWithWarmup", ScheduleKind::kCosine},
+                                                      {"LinearWithWarmup", ScheduleKind::kLinear},
+                                                      {"WSD", ScheduleKind::kWsd}};
 
 Schedule schedule_of(const Json& row) {
   const Json& config = row["config"];
@@ -42,7 +45,7 @@ TEST(Schedules, EqualOlmoCore) {
     const Schedule schedule = schedule_of(row);
     EXPECT_NO_THROW(check(schedule, "s"));
     for (const Json& point : row["lr"]) {
-      if (schedule.kind == ScheduleKind::kWsd && point[0] > schedule.t_max) {   // the reference's rate is below the least one here
+      if (schedule.kind == ScheduleKind::kWsd && point[0] > schedule.t_max) {  // the reference's rate is below the least one here
         EXPECT_LT(test::hex(point[1]), schedule.decay_min_lr);
         EXPECT_EQ(learning_rate(schedule, point[0].get<int64_t>()), schedule.decay_min_lr);
         continue;
@@ -64,7 +67,7 @@ TEST(Schedules, WarmupEdgeAndPeakAfterResume) {
   Schedule schedule{.kind = ScheduleKind::kCosine, .lr = 1.0, .warmup = 10, .alpha_f = 0.1, .t_max = 100};
   for (int64_t step = 1; step <= 10; ++step) EXPECT_DOUBLE_EQ(learning_rate(schedule, step), static_cast<double>(step) / 10);
   EXPECT_NEAR(learning_rate(schedule, 11), 0.999726, 5e-7);
-  EXPECT_LT(learning_rate(schedule, 9), 1.0);   // a warm-up over one step less would reach the peak here
+  EXPECT_LT(learning_rate(schedule, 9), 1.0);  // a warm-up over one step less would reach the peak here
   const double expected[] = {0.761262, 0.747267, 0.733031, 0.718573, 0.703909};
   for (int64_t i = 0; i < 5; ++i) EXPECT_NEAR(learning_rate(schedule, 41 + i), expected[i], 5e-7);
   Schedule half = schedule;
@@ -98,7 +101,8 @@ TEST(Schedules, MistakesAreNamed) {
   EXPECT_NE(message({.kind = ScheduleKind::kWsd, .warmup = 150, .decay = 51, .t_max = 200}), "");
   EXPECT_NE(message({.t_max = 0}), "");
   EXPECT_THROW(parse_schedule_kind("cosin", "recipe.schedule.name"), ConfigError);
-  for (const ScheduleKind kind : {ScheduleKind::kConstant, ScheduleKind::kCosine, ScheduleKind::kLinear, ScheduleKind::kWsd}) EXPECT_EQ(parse_schedule_kind(name_of(kind), ""), kind);
+  for (const ScheduleKind kind : {ScheduleKind::kConstant, ScheduleKind::kCosine, ScheduleKind::kLinear, ScheduleKind::kWsd})
+    EXPECT_EQ(parse_schedule_kind(name_of(kind), ""), kind);
 }
 
 }  // namespace
