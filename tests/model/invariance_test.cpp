@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/state.h"
+#include "kernels/table.h"
 #include "model/golden.h"
 #include "model/synthetic.h"
 
@@ -85,6 +86,15 @@ TYPED_TEST(Invariance, CarriersNeverMoveABit) {
     EXPECT_TRUE(run<TypeParam>(this->config_, this->parameters_, this->batch_, 8, carrier) == this->base_)
         << "micro_batch " << carrier.micro_batch << ", threads " << carrier.threads << ", remat " << (carrier.remat == Remat::kFull) << ", chunk " << carrier.chunk_rows;
   }
+}
+
+TYPED_TEST(Invariance, EveryInstructionSetGivesTheSameBits) {
+  const kernels::Isa before = kernels::active().isa;
+  for (const kernels::Isa isa : kernels::available()) {
+    kernels::activate(isa);
+    EXPECT_TRUE(run<TypeParam>(this->config_, this->parameters_, this->batch_, 8, {.micro_batch = 6, .threads = 2}) == this->base_) << kernels::name_of(isa);
+  }
+  kernels::activate(before);
 }
 
 TYPED_TEST(Invariance, LanesThatAreEmptyOrHoldSeveralInstances) {

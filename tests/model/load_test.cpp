@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "checkpoint/store.h"
 #include "model/golden.h"
 #include "model/synthetic.h"
 
@@ -81,6 +82,31 @@ TEST_F(Loading, SaysWhatIsNotThere) {
   EXPECT_THROW(load_model(directory_ / "nowhere"), InputError);
   fs::remove(directory_ / "config.json");
   EXPECT_THROW(load_model(directory_), InputError);
+}
+
+TEST_F(Loading, ACheckpointAndTheNewestOfARun) {
+  ThreadPool pool(1);
+  const fs::path run = directory_ / "run", checkpoints = run / "checkpoints";
+  Parameters moments = parameters_;
+  for (const int64_t step : {10, 20}) {
+    Parameters now = lively_parameters(config_, static_cast<uint64_t>(step));
+    checkpoint::Snapshot snapshot{.step = step, .parameters = now.views(), .moments = {}, .trainer_json = "{}", .side_files = {{"config.json", to_hf_json(config_)}}, .digests = {}};
+    for (const char* prefix : {"exp_avg.", "exp_avg_sq."}) {
+      for (const TensorView& view : moments.views(prefix)) snapshot.moments.push_back(view);
+    }
+    checkpoint::save(checkpoints, snapshot, 0, pool);
+  }
+  const auto holds = [&](const fs::path& path, uint64_t seed) {
+    const Parameters wanted = lively_parameters(config_, seed);
+    return std::ranges::equal(load_model(path).parameters.arena(), wanted.arena());
+  };
+  EXPECT_TRUE(holds(checkpoints / "step-10", 10));
+  EXPECT_TRUE(holds(run, 20));
+  EXPECT_EQ(load_model(run).directory, checkpoints / "step-20");
+  fs::remove(checkpoints / "step-20" / "manifest.json");
+  EXPECT_TRUE(holds(run, 10)) << "an incomplete checkpoint is never picked";
+  fs::remove(checkpoints / "step-10" / "manifest.json");
+  EXPECT_THROW(load_model(run), InputError);
 }
 
 TEST(Init, DependsOnSeedAndNameOnly) {
