@@ -89,7 +89,7 @@ void add_ropes(const RopeCase& c, CaseSet set, std::vector<OpCase>& cases) {
 template <class T>
 void add_swiglus(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases) {
   const auto name = [&](const char* op) { return fmt::format("{} {} {}{}", op, type_name<T>(), c.count, name_of(c.values)); };
-  constexpr float kSpread = 20.0f;  // gates far enough out that the exponential saturates
+  constexpr float kSpread = 60.0f;  // gates far enough out that the exponential saturates
   add_case(cases, set, c, "swiglu_forward", name("swiglu_forward"), bytes_of<T>(3 * c.count), 0, [=](CaseMemory& memory) {
     SwigluForward<T> args{.count = c.count};
     args.gate = memory.input<T>(c.count, kSpread);

@@ -1,5 +1,5 @@
 // Column sums over tokens: the gradients of norm weights and biases, and of the embedding. A lane is a column, so a sum keeps the order of one
-// column; four vectors side by side hide the latency of the chains and use whole cache lines of each row.
+// column. Blocks of 32 rows are the outer loop, so that memory is read along rows; the accumulators wait in `grad`, which changes no bit.
 #include "kernels/simd/ops.h"
 #include "kernels/simd/v16.h"
 
@@ -7,55 +7,54 @@ namespace dz::kernels::DZ_SIMD {
 namespace {
 
 constexpr int64_t kBlock = 32;
-constexpr int kVectors = 4;
+#ifdef __AVX512F__
+constexpr int kVectors = 4;  // two chains each, side by side to hide their latency: a quarter of 32 registers
+#else
+constexpr int kVectors = 2;  // half of 16
+#endif
 
-// grad += (even + odd) for each 32-row block of `rows` rows, restarting at multiples of `segment`. step(row, j, chain) extends a chain of the
-// columns from j by one row. A row that fills up a block adds +0 to its chain, which turns a -0 into +0.
+// grad += (even + odd) over `count` rows from `first`, at most a block. step(row, j, lanes, chain) extends a chain of the columns from j by one
+// row. A row that fills up a block adds +0 to its chain, which turns a -0 into +0.
 template <int vectors, class Lanes, class Step>
-DZ_INLINE void column_sums(int64_t rows, int64_t segment, float* grad, int64_t j, Lanes lanes, const Step& step) {
-  V16 total[vectors];
-  for (int v = 0; v < vectors; ++v) total[v] = load(grad + j + v * kLanes, lanes);
-  for (int64_t start = 0; start < rows; start += segment) {
-    const int64_t stop = start + segment < rows ? start + segment : rows;
-    for (int64_t block = start; block < stop; block += kBlock) {
-      const int64_t count = stop - block < kBlock ? stop - block : kBlock;
-      V16 even[vectors], odd[vectors];
-      for (int v = 0; v < vectors; ++v) even[v] = odd[v] = zero();
-      int64_t row = 0;
-      for (; row + 2 <= count; row += 2) {
-        for (int v = 0; v < vectors; ++v) even[v] = step(block + row, j + v * kLanes, even[v]);
-        for (int v = 0; v < vectors; ++v) odd[v] = step(block + row + 1, j + v * kLanes, odd[v]);
-      }
-      if (row < count) {
-        for (int v = 0; v < vectors; ++v) even[v] = step(block + row, j + v * kLanes, even[v]);
-      }
-      for (int v = 0; v < vectors; ++v) {
-        if (count < kBlock) odd[v] = odd[v] + zero();
-        if (count < kBlock - 1) even[v] = even[v] + zero();
-        total[v] = total[v] + (even[v] + odd[v]);
-      }
-    }
+DZ_INLINE void block_sums(int64_t first, int64_t count, float* grad, int64_t j, Lanes lanes, const Step& step) {
+  V16 even[vectors], odd[vectors];
+  for (int v = 0; v < vectors; ++v) even[v] = odd[v] = zero();
+  int64_t row = 0;
+  for (; row + 2 <= count; row += 2) {
+    for (int v = 0; v < vectors; ++v) even[v] = step(first + row, j + v * kLanes, lanes, even[v]);
+    for (int v = 0; v < vectors; ++v) odd[v] = step(first + row + 1, j + v * kLanes, lanes, odd[v]);
   }
-  for (int v = 0; v < vectors; ++v) store(grad + j + v * kLanes, total[v], lanes);
+  if (row < count) {
+    for (int v = 0; v < vectors; ++v) even[v] = step(first + row, j + v * kLanes, lanes, even[v]);
+  }
+  for (int v = 0; v < vectors; ++v) {
+    if (count < kBlock) odd[v] = odd[v] + zero();
+    if (count < kBlock - 1) even[v] = even[v] + zero();
+    store(grad + j + v * kLanes, load(grad + j + v * kLanes, lanes) + (even[v] + odd[v]), lanes);
+  }
 }
 
-// make_step(lanes) gives the step for vectors of which those lanes exist.
-template <class MakeStep>
-DZ_INLINE void for_columns(int64_t rows, int64_t segment, float* grad, int64_t begin, int64_t end, const MakeStep& make_step) {
+// All rows, the blocks restarting at multiples of `segment`, for the columns [begin, end).
+template <class Step>
+DZ_INLINE void column_sums(int64_t rows, int64_t segment, float* grad, int64_t begin, int64_t end, const Step& step) {
   const int64_t period = segment > 0 ? segment : (rows > 0 ? rows : 1);
-  int64_t j = begin;
-  for (; j + kVectors * kLanes <= end; j += kVectors * kLanes) column_sums<kVectors>(rows, period, grad, j, All{}, make_step(All{}));
-  for (; j + kLanes <= end; j += kLanes) column_sums<1>(rows, period, grad, j, All{}, make_step(All{}));
-  if (j < end) column_sums<1>(rows, period, grad, j, First{end - j}, make_step(First{end - j}));
+  for (int64_t start = 0; start < rows; start += period) {
+    const int64_t stop = start + period < rows ? start + period : rows;
+    for (int64_t block = start; block < stop; block += kBlock) {
+      const int64_t count = stop - block < kBlock ? stop - block : kBlock;
+      int64_t j = begin;
+      for (; j + kVectors * kLanes <= end; j += kVectors * kLanes) block_sums<kVectors>(block, count, grad, j, All{}, step);
+      for (; j + kLanes <= end; j += kLanes) block_sums<1>(block, count, grad, j, All{}, step);
+      if (j < end) block_sums<1>(block, count, grad, j, First{end - j}, step);
+    }
+  }
 }
 
 template <class T, class Gradient>
 void norm_weight_columns(const NormWeightGrad<T>& args, const Gradient* dy, int64_t begin, int64_t end) {
-  for_columns(args.rows, args.segment, args.grad, begin, end, [&](auto lanes) {
-    return [&, lanes](int64_t row, int64_t j, V16 chain) {
-      const V16 n = load(args.x + row * args.width + j, lanes) * splat(args.rstd[row]);
-      return fma(load(dy + row * args.width + j, lanes), n, chain);
-    };
+  column_sums(args.rows, args.segment, args.grad, begin, end, [&](int64_t row, int64_t j, auto lanes, V16 chain) {
+    const V16 n = load(args.x + row * args.width + j, lanes) * splat(args.rstd[row]);
+    return fma(load(dy + row * args.width + j, lanes), n, chain);
   });
 }
 
@@ -72,9 +71,8 @@ void norm_weight_grad(const NormWeightGrad<T>& args, int64_t begin, int64_t end)
 
 template <class T>
 void bias_grad(const BiasGrad<T>& args, int64_t begin, int64_t end) {
-  for_columns(args.rows, args.segment, args.grad, begin, end, [&](auto lanes) {
-    return [&, lanes](int64_t row, int64_t j, V16 chain) { return chain + load(args.dy + row * args.width + j, lanes); };
-  });
+  column_sums(args.rows, args.segment, args.grad, begin, end,
+              [&](int64_t row, int64_t j, auto lanes, V16 chain) { return chain + load(args.dy + row * args.width + j, lanes); });
 }
 
 template <class T>

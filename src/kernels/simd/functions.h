@@ -1,4 +1,4 @@
-// exp2 and log on sixteen lanes: the operations of numerics/functions.h, one for one.
+// exp2 and log on sixteen lanes: the operations of numerics/functions.h.
 #pragma once
 
 #include "kernels/simd/v16.h"
@@ -22,7 +22,6 @@ DZ_INLINE I16 operator-(I16 a, I16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 DZ_INLINE I16 operator&(I16 a, I16 b) { return {_mm512_and_si512(a.v, b.v)}; }
 DZ_INLINE I16 to_exponent(I16 n) { return {_mm512_slli_epi32(n.v, 23)}; }
 DZ_INLINE I16 from_exponent(I16 n) { return {_mm512_srai_epi32(n.v, 23)}; }
-DZ_INLINE Mask is_nan(V16 x) { return {_mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q)}; }
 
 #else
 
@@ -39,13 +38,15 @@ DZ_INLINE I16 operator-(I16 a, I16 b) { return {_mm256_sub_epi32(a.lo, b.lo), _m
 DZ_INLINE I16 operator&(I16 a, I16 b) { return {_mm256_and_si256(a.lo, b.lo), _mm256_and_si256(a.hi, b.hi)}; }
 DZ_INLINE I16 to_exponent(I16 n) { return {_mm256_slli_epi32(n.lo, 23), _mm256_slli_epi32(n.hi, 23)}; }
 DZ_INLINE I16 from_exponent(I16 n) { return {_mm256_srai_epi32(n.lo, 23), _mm256_srai_epi32(n.hi, 23)}; }
-DZ_INLINE Mask is_nan(V16 x) { return {_mm256_cmp_ps(x.lo, x.lo, _CMP_UNORD_Q), _mm256_cmp_ps(x.hi, x.hi, _CMP_UNORD_Q)}; }
 
 #endif
 
+// The clamps of the scalar code are replaced by one selection at the end, with the same result for every float: below -126 the polynomial's
+// value is dropped for +0, a NaN for itself. The low bits of kRoundMagicBits are zero, so its shift needs no subtraction.
 DZ_INLINE V16 exp2(V16 x) {
   using namespace numerics;
-  const V16 clamped = lower(select(splat(-126.0f) > x, splat(-127.0f), x), splat(128.0f));
+  static_assert(kRoundMagicBits << 23 == 0);
+  const V16 clamped = lower(x, splat(128.0f));
   const V16 t = clamped + splat(kRoundMagic);
   const V16 f = clamped - (t - splat(kRoundMagic));
   V16 p = splat(kExp2C6);
@@ -55,8 +56,9 @@ DZ_INLINE V16 exp2(V16 x) {
   p = fma(p, f, splat(kExp2C2));
   p = fma(p, f, splat(kExp2C1));
   p = fma(p, f, splat(1.0f));
-  const I16 n = bits_of(t) - splat_bits(kRoundMagicBits);
-  return select(is_nan(x), x, float_of(bits_of(p) + to_exponent(n)));
+  const V16 scaled = float_of(bits_of(p) + to_exponent(bits_of(t)));
+  const V16 otherwise = raise(x, zero());  // 0 > x ? 0 : x
+  return select(x >= splat(-126.0f), scaled, otherwise);
 }
 
 DZ_INLINE V16 log(V16 x) {

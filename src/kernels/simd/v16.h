@@ -44,19 +44,19 @@ DZ_INLINE V16 widen(__m256i halves) { return {_mm512_castsi512_ps(_mm512_slli_ep
 DZ_INLINE V16 load(const bf16* p, All = {}) { return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
 DZ_INLINE V16 load(const bf16* p, First lanes) { return widen(_mm256_maskz_loadu_epi16(bits_of(lanes), p)); }
 
-// The bits of numerics::to_bf16 in the upper half of each lane, zeros below.
+// The bits of numerics::to_bf16 in the upper half of each lane; the lower half is left over.
 DZ_INLINE __m512i rounded_bits(V16 x) {
   const __m512i bits = _mm512_castps_si512(x.v);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+  const __m512i biased = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+  const __mmask16 number = _mm512_cmp_ps_mask(x.v, x.v, _CMP_ORD_Q);
   const __mmask16 tiny = _mm512_testn_epi32_mask(bits, _mm512_set1_epi32(0x7f800000));
-  sum = _mm512_mask_mov_epi32(sum, tiny, bits);
-  const __mmask16 nan = _mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q);
-  sum = _mm512_mask_mov_epi32(sum, nan, _mm512_set1_epi32(0x7fc00000));
-  // Only the sign survives of a zero or denormal; of the others the upper half.
-  return _mm512_and_si512(sum, _mm512_mask_mov_epi32(_mm512_set1_epi32(static_cast<int>(0xffff0000u)), tiny, _mm512_set1_epi32(INT32_MIN)));
+  const __m512i rounded = _mm512_mask_add_epi32(_mm512_set1_epi32(0x7fc00000), number, biased, odd);
+  return _mm512_mask_and_epi32(rounded, tiny, bits, _mm512_set1_epi32(INT32_MIN));
 }
-DZ_INLINE V16 round_to_bf16(V16 x) { return {_mm512_castsi512_ps(rounded_bits(x))}; }
+DZ_INLINE V16 round_to_bf16(V16 x) {
+  return {_mm512_castsi512_ps(_mm512_and_si512(rounded_bits(x), _mm512_set1_epi32(static_cast<int>(0xffff0000u))))};
+}
 DZ_INLINE __m256i narrow(V16 x) { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded_bits(x), 16)); }
 DZ_INLINE void store(bf16* p, V16 x, All = {}) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(x)); }
 DZ_INLINE void store(bf16* p, V16 x, First lanes) { _mm256_mask_storeu_epi16(p, bits_of(lanes), narrow(x)); }
@@ -124,18 +124,21 @@ DZ_INLINE V16 load(const bf16* p, First lanes) {
   return load(whole);
 }
 
-// The bits of numerics::to_bf16 in the upper half of each lane, zeros below.
+// The bits of numerics::to_bf16 in the upper half of each lane; the lower half is left over.
 DZ_INLINE __m256i rounded_bits(__m256 x) {
   const __m256i bits = _mm256_castps_si256(x);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-  const __m256i upper = _mm256_and_si256(sum, _mm256_set1_epi32(static_cast<int>(0xffff0000u)));
   const __m256i tiny = _mm256_cmpeq_epi32(_mm256_and_si256(bits, _mm256_set1_epi32(0x7f800000)), _mm256_setzero_si256());
   const __m256i sign = _mm256_and_si256(bits, _mm256_set1_epi32(INT32_MIN));
-  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-  return _mm256_blendv_epi8(_mm256_blendv_epi8(upper, sign, tiny), _mm256_set1_epi32(0x7fc00000), nan);
+  const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+  const __m256 rounded = _mm256_blendv_ps(_mm256_castsi256_ps(sum), _mm256_castsi256_ps(sign), _mm256_castsi256_ps(tiny));
+  return _mm256_castps_si256(_mm256_blendv_ps(rounded, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000)), nan));
 }
-DZ_INLINE V16 round_to_bf16(V16 x) { return {_mm256_castsi256_ps(rounded_bits(x.lo)), _mm256_castsi256_ps(rounded_bits(x.hi))}; }
+DZ_INLINE V16 round_to_bf16(V16 x) {
+  const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  return {_mm256_castsi256_ps(_mm256_and_si256(rounded_bits(x.lo), upper)), _mm256_castsi256_ps(_mm256_and_si256(rounded_bits(x.hi), upper))};
+}
 DZ_INLINE void store(bf16* p, V16 x, All = {}) {
   const __m256i packed = _mm256_packus_epi32(_mm256_srli_epi32(rounded_bits(x.lo), 16), _mm256_srli_epi32(rounded_bits(x.hi), 16));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
