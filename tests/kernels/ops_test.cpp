@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/op_cases.h"
@@ -13,6 +14,15 @@
 
 namespace dz::kernels {
 namespace {
+
+// The tables above AVX-512 differ from it in the matrix product only.
+std::vector<Isa> isas_with_own_ops() {
+  std::vector<Isa> out;
+  for (const Isa isa : available()) {
+    if (isa <= Isa::kAvx512) out.push_back(isa);
+  }
+  return out;
+}
 
 PreparedCase run_scalar(const OpCase& one, OpFault fault = OpFault::kNone) {
   PreparedCase prepared = one.prepare(fault);
@@ -38,7 +48,7 @@ TEST(Ops, AnySplitOverAnyThreadsGivesTheSameBits) {
     ThreadPool pool(threads);
     for (const OpCase& one : op_cases(CaseSet::kFull)) {
       const PreparedCase expected = run_scalar(one);
-      for (const Isa isa : available()) {
+      for (const Isa isa : isas_with_own_ops()) {
         const PreparedCase found = one.prepare(OpFault::kNone);
         const int64_t pieces = 2 * threads + 1;
         pool.parallel_for(pieces, [&](int64_t i) { found.run(table_of(isa), found.units * i / pieces, found.units * (i + 1) / pieces); });
