@@ -21,19 +21,20 @@ endfunction()
 
 # Kernels: files beside table.h and in ref/ are plain code; each other directory is compiled with its own instruction set.
 # simd/ holds the ops written once over 16 lanes and is compiled for AVX2 and for AVX-512 (DZ_SIMD names the namespace).
+# GCC 12's own AVX-512 headers start from a self-initialised register and set off the two warnings wherever they are inlined.
+set(DZ_AVX512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -Wno-uninitialized -Wno-maybe-uninitialized)
+
 function(dz_kernels)
   cmake_parse_arguments(ARG "" "" "ROOMS" ${ARGN})
   set(root ${PROJECT_SOURCE_DIR}/src/kernels)
   file(GLOB sources CONFIGURE_DEPENDS ${root}/*.cpp ${root}/ref/*.cpp)
   dz_room_library(kernels "${sources}" "${ARG_ROOMS}" "")
-  # GCC 12's own AVX-512 headers start from a self-initialised register and set off these two warnings wherever they are inlined.
-  set(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -Wno-uninitialized -Wno-maybe-uninitialized)
   dz_isa_files(avx2 simd -DDZ_SIMD=avx2)
-  dz_isa_files(avx512 simd -DDZ_SIMD=avx512 ${avx512})
+  dz_isa_files(avx512 simd -DDZ_SIMD=avx512 ${DZ_AVX512})
   dz_isa_files(avx2 avx2 -DDZ_SIMD=avx2)
-  dz_isa_files(avx512 avx512 -DDZ_SIMD=avx512 ${avx512})
-  dz_isa_files(avx512_bf16 avx512_bf16 ${avx512} -mavx512bf16)
-  dz_isa_files(amx amx ${avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
+  dz_isa_files(avx512 avx512 -DDZ_SIMD=avx512 ${DZ_AVX512})
+  dz_isa_files(avx512_bf16 avx512_bf16 ${DZ_AVX512} -mavx512bf16)
+  dz_isa_files(amx amx ${DZ_AVX512} -mavx512bf16 -mamx-tile -mamx-bf16)
 endfunction()
 
 function(dz_isa_files isa directory)
@@ -62,6 +63,13 @@ function(dz_tests name)
   target_link_libraries(test_${name} PRIVATE dz_cli nlohmann_json::nlohmann_json GTest::gtest_main)
   if(name STREQUAL cli OR name STREQUAL train)
     add_dependencies(test_${name} deltazero)
+  endif()
+  if(name STREQUAL kernels)
+    # The AMX form over emulated tiles, in its own object so that nothing else here is AVX-512 code.
+    add_library(test_kernels_emulated OBJECT ${PROJECT_SOURCE_DIR}/tests/kernels/emulated/amx_gemm.cpp)
+    target_include_directories(test_kernels_emulated PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+    target_compile_options(test_kernels_emulated PRIVATE ${DZ_AVX512})
+    target_sources(test_kernels PRIVATE $<TARGET_OBJECTS:test_kernels_emulated>)
   endif()
   add_test(NAME ${name} COMMAND test_${name})
 endfunction()
