@@ -56,8 +56,8 @@ void small_part(const Job<T>& job, int64_t row, int64_t col) {
   const int64_t col_panels = pieces(cols, form.cols);
   const auto tile_at = [&](int64_t i, int64_t j) { return tiles + (j * row_panels + i) * job.tile(); };
   const auto each_tile = [&](auto&& body) {
-    for (int64_t j = 0; j < col_panels; ++j) {
-      for (int64_t i = 0; i < row_panels; ++i) body(row + i * form.rows, col + j * form.cols, tile_at(i, j));
+    for (int64_t i = 0; i < row_panels; ++i) {
+      for (int64_t j = 0; j < col_panels; ++j) body(row + i * form.rows, col + j * form.cols, tile_at(i, j));
     }
   };
   each_tile([&](int64_t i, int64_t j, float* tile) { load_tile(job.product, i, j, form.rows, form.cols, tile); });
@@ -199,8 +199,8 @@ class LargeProduct {
     float* tiles = tiles_ == nullptr ? reinterpret_cast<float*>(task_tiles.reserve(tile_floats(rows.size, cols.size) * 4))
                                      : tiles_ + tile_floats(a_.lanes.size, cols.begin) + tile_floats(rows.begin, cols.size);
     const auto each_tile = [&](auto&& body) {
-      for (int64_t j = 0; j < col_panels; ++j) {
-        for (int64_t i = 0; i < row_panels; ++i) {
+      for (int64_t i = 0; i < row_panels; ++i) {  // along the rows of C, as they lie in memory
+        for (int64_t j = 0; j < col_panels; ++j) {
           body(a_.lanes.begin + rows.begin + i * form_.rows, b_.lanes.begin + cols.begin + j * form_.cols, tiles + (j * row_panels + i) * job_.tile());
         }
       }

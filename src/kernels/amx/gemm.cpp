@@ -61,6 +61,7 @@ void pack_b_lanes(const void* source, int64_t stride, void* panel, int64_t) {
 void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t blocks, float* tiles) {
   constexpr int64_t kRowBytes = kCols * 4;
   const char* a = static_cast<const char*>(a_panels);
+  finish_stores();
   for (int64_t panel = 0; panel < panels; ++panel, tiles += kRows * kCols) {
     const char* b = static_cast<const char*>(b_panel);
     float* lower = tiles + 16 * kCols;

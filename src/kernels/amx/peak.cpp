@@ -8,6 +8,7 @@ namespace dz::kernels::amx {
 void peak_loop(int64_t turns) {
   alignas(64) uint32_t operand[256];
   for (uint32_t& pair : operand) pair = 0x39d239d2u;
+  asm volatile("" : : "r"(operand) : "memory");  // as finish_stores(), and `operand` is looked at
   _tile_loadconfig(&kTileConfig);
   _tile_loadd(6, operand, 64);
   _tile_loadd(7, operand, 64);

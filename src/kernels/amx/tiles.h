@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "numerics/rounding.h"
+
 namespace dz::kernels::amx {
 namespace {
 
@@ -18,6 +20,9 @@ struct alignas(64) TileConfig {
 static_assert(sizeof(TileConfig) == 64);
 
 constexpr TileConfig kTileConfig{};
+
+// The compiler's tile loads do not tell it that they read memory: what was stored before must be there first.
+DZ_INLINE void finish_stores() { asm volatile("" : : : "memory"); }
 
 }  // namespace
 }  // namespace dz::kernels::amx
