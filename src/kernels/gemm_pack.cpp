@@ -7,14 +7,23 @@
 namespace dz::kernels {
 namespace {
 
-// A block that meets an end, or whose operand has no unit stride: copied to [lane][32 k] with +0 around it, then packed as a whole one.
+// A block that meets an end, or whose operand has no unit stride: copied with +0 around it, then packed as a whole one.
 template <class T>
 void pack_edge(const PackSide& side, const Operand<T>& operand, int64_t lane, int64_t k_begin, int64_t k_end, std::byte* panel, int64_t panel_stride) {
   T copy[kMaxPackLanes * kGemmBlock] = {};
   const int64_t lanes = std::min(side.call_lanes, operand.lanes - lane);
-  for (int64_t i = 0; i < lanes; ++i) {
-    const T* source = operand.data + (lane + i) * operand.lane_stride + k_begin * operand.k_stride;
-    for (int64_t k = 0; k < k_end - k_begin; ++k) copy[i * kGemmBlock + k] = source[k * operand.k_stride];
+  const int64_t depth = k_end - k_begin;
+  const T* source = operand.data + lane * operand.lane_stride + k_begin * operand.k_stride;
+  if (operand.k_stride == 1) {
+    for (int64_t i = 0; i < lanes; ++i) std::copy_n(source + i * operand.lane_stride, depth, copy + i * kGemmBlock);
+  } else if (operand.lane_stride == 1) {
+    for (int64_t k = 0; k < depth; ++k) std::copy_n(source + k * operand.k_stride, lanes, copy + k * side.call_lanes);
+    side.from_lanes(copy, side.call_lanes, panel, panel_stride);
+    return;
+  } else {
+    for (int64_t i = 0; i < lanes; ++i) {
+      for (int64_t k = 0; k < depth; ++k) copy[i * kGemmBlock + k] = source[i * operand.lane_stride + k * operand.k_stride];
+    }
   }
   side.from_k(copy, kGemmBlock, panel, panel_stride);
 }

@@ -1,5 +1,6 @@
 // Every available form of the matrix product against the scalar one, bit for bit, and the mistakes that this comparison must notice.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <memory>
 #include <vector>
@@ -59,6 +60,32 @@ TEST(Gemm, ComparisonNoticesTermsInTheWrongChain) {
 
 TEST(Gemm, ComparisonNoticesABlockThatStartsElsewhere) {
   for (const Isa isa : available()) EXPECT_GE(noticed<float>(isa, GemmFault::kShiftSegment, GemmValues::kNormal), 4) << name_of(isa);
+}
+
+// Rows 2^31 elements apart: an offset held in 32 bits would read elsewhere. The memory is address space only.
+TEST(Gemm, StridesBeyond32Bits) {
+  constexpr int64_t kStride = (int64_t{1} << 31) + 40, kRows = 3, kDepth = 40;
+  constexpr size_t kBytes = ((kRows - 1) * kStride + kDepth) * sizeof(bf16);
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  bf16* a = static_cast<bf16*>(memory);
+  std::vector<bf16> near(kRows * kDepth), b(kDepth);
+  for (int64_t i = 0; i < kRows * kDepth; ++i) {
+    near[static_cast<size_t>(i)] = {static_cast<uint16_t>(0x3f80 + i)};
+    a[i / kDepth * kStride + i % kDepth] = near[static_cast<size_t>(i)];
+  }
+  for (bf16& x : b) x = {0x3f80};
+  std::vector<float> expected(kRows), found(kRows);
+  Gemm<bf16> product{.m = kRows, .n = 1, .k = kDepth, .a = near.data(), .a_row = kDepth, .b = b.data(), .b_col = kDepth, .acc = expected.data(), .acc_stride = 1};
+  table_of(Isa::kScalar).bf16_forms.gemm(product, nullptr);
+  product.a = a;
+  product.a_row = kStride;
+  product.acc = found.data();
+  for (const Isa isa : available()) {
+    table_of(isa).bf16_forms.gemm(product, nullptr);
+    EXPECT_EQ(found, expected) << name_of(isa);
+  }
+  munmap(memory, kBytes);
 }
 
 }  // namespace
