@@ -19,12 +19,12 @@ std::vector<int32_t> tokens_after(const model::ModelConfig& config, const model:
 
 }  // namespace
 
-std::string continue_text(const model::ModelConfig& config, const model::Parameters& parameters, const text::Tokenizer& tokenizer, const std::string& prompt,
-                          const ContinueSettings& settings, ThreadPool& pool) {
+std::string continue_text(const model::ModelConfig& config, const model::Parameters& parameters, const text::Tokenizer& tokenizer,
+                          const std::string& prompt, const ContinueSettings& settings, ThreadPool& pool) {
   model::validate(settings.sampling);
   if (tokenizer.vocab_size() > config.vocab_size) {
-    throw ConfigError(Complaint{"tokenizer", std::to_string(tokenizer.vocab_size()) + " tokens", "at most the model's vocab_size, " + std::to_string(config.vocab_size),
-                                "the tokenizer is that of another model"});
+    throw ConfigError(Complaint{"tokenizer", std::to_string(tokenizer.vocab_size()) + " tokens",
+                                "at most the model's vocab_size, " + std::to_string(config.vocab_size), "the tokenizer is that of another model"});
   }
   std::vector<int32_t> stop = config.eos_token_ids;
   const std::optional<int32_t> end_of_text = tokenizer.find_added("<|endoftext|>");
@@ -32,7 +32,8 @@ std::string continue_text(const model::ModelConfig& config, const model::Paramet
   std::vector<int32_t> tokens = tokenizer.encode(prompt);
   if (tokens.empty()) tokens.push_back(tokenizer.end_of_text());
   if (static_cast<int64_t>(tokens.size()) > kMaxTokens - settings.max_tokens) {
-    throw ConfigError(Complaint{"prompt", std::to_string(tokens.size()) + " tokens", "at most " + std::to_string(kMaxTokens) + " with what follows", ""});
+    throw ConfigError(
+        Complaint{"prompt", std::to_string(tokens.size()) + " tokens", "at most " + std::to_string(kMaxTokens) + " with what follows", ""});
   }
   const std::vector<int32_t> after = settings.dtype == "fp32" ? tokens_after<float>(config, parameters, tokens, settings, stop, pool)
                                                               : tokens_after<bf16>(config, parameters, tokens, settings, stop, pool);

@@ -48,7 +48,9 @@ void add_generate(CLI::App& app) {
   verb->add_option("--prompt", options->prompt, "text to continue; empty: the start of a document")->required()->type_name("TEXT");
   verb->add_option("--max-tokens", settings.max_tokens, "tokens to add")->capture_default_str()->check(CLI::Range(1, 1 << 20))->type_name("N");
   verb->add_option("--temperature", settings.sampling.temperature, "0: always the likeliest token")->capture_default_str()->type_name("T");
-  verb->add_option("--top-p", settings.sampling.top_p, "keep the likeliest tokens that together reach this probability")->capture_default_str()->type_name("P");
+  verb->add_option("--top-p", settings.sampling.top_p, "keep the likeliest tokens that together reach this probability")
+      ->capture_default_str()
+      ->type_name("P");
   verb->add_option("--seed", settings.sampling.seed, "of the random choice")->capture_default_str()->type_name("S");
   verb->add_option("--dtype", settings.dtype, "bf16 or fp32")->capture_default_str()->check(CLI::IsMember({"bf16", "fp32"}))->type_name("DTYPE");
   verb->add_option("--tokenizer", options->tokenizer, "tokenizer.json; the one beside the weights unless given")->type_name("FILE");

@@ -54,7 +54,8 @@ void run_parity(const Options& options) {
   ThreadPool pool(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   const bool is_bf16 = options.dtype == "bf16";
   const model::LoadedModel model = model::load_model(options.model);
-  const auto pairs = is_bf16 ? model::compare_with_golden<bf16>(model, options.golden, pool) : model::compare_with_golden<float>(model, options.golden, pool);
+  const auto pairs =
+      is_bf16 ? model::compare_with_golden<bf16>(model, options.golden, pool) : model::compare_with_golden<float>(model, options.golden, pool);
   const double limit = options.max_kl.value_or(is_bf16 ? kBf16MaxKl : kFp32MaxKl);
   if (options.json) {
     print_json(pairs);
@@ -77,7 +78,9 @@ void add_parity(CLI::App& app) {
   verb->add_option("model", options->model, "checkpoint, run, or Hugging Face directory")->required()->type_name("MODEL");
   verb->add_option("--golden", options->golden, "every NAME.input_ids with a NAME.logits is compared")->required()->type_name("FILE.safetensors");
   verb->add_option("--dtype", options->dtype, "fp32 or bf16")->capture_default_str()->check(CLI::IsMember({"fp32", "bf16"}))->type_name("DTYPE");
-  verb->add_option("--max-kl", options->max_kl, "nats that still count as the same; 1e-6 for fp32, 1.5e-2 for bf16 unless given")->check(CLI::NonNegativeNumber)->type_name("X");
+  verb->add_option("--max-kl", options->max_kl, "nats that still count as the same; 1e-6 for fp32, 1.5e-2 for bf16 unless given")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("X");
   verb->add_option("--threads", options->threads, "0: every core")->capture_default_str()->check(CLI::Range(0, 1024))->type_name("N");
   verb->add_flag("--json", options->json, "print JSON");
   verb->footer("KL(golden || model) in nats over the whole vocabulary, in float64.\nExit 0: same; 1: a pair differs; 2: the file has no pair.");

@@ -37,7 +37,8 @@ void check_heads(const ModelConfig& config, const std::string& where) {
 
 void check_layers(const ModelConfig& config, const std::string& where) {
   if (static_cast<int64_t>(config.layers.size()) != config.n_layers) {
-    throw ConfigError(Complaint{where + "layer_types", fmt::format("{} layers", config.layers.size()), fmt::format("n_layers, {}", config.n_layers), ""});
+    throw ConfigError(
+        Complaint{where + "layer_types", fmt::format("{} layers", config.layers.size()), fmt::format("n_layers, {}", config.n_layers), ""});
   }
   const bool any_sliding = std::ranges::find(config.layers, LayerKind::kSliding) != config.layers.end();
   if (any_sliding) check_size(where, "window", config.window, kMaxSize);

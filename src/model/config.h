@@ -25,8 +25,8 @@ struct ModelConfig {
   int64_t head_dim = 0;
   int64_t d_ff = 0;
   int64_t vocab_size = 0;
-  int64_t window = 0;                    // keys that a query of a sliding layer sees, itself included
-  std::vector<LayerKind> layers;         // one a layer
+  int64_t window = 0;             // keys that a query of a sliding layer sees, itself included
+  std::vector<LayerKind> layers;  // one a layer
   double rope_theta = 500000.0;
   RopeTable rope_table = RopeTable::kReference;
   float rms_norm_eps = 1e-6f;
@@ -57,8 +57,8 @@ std::string to_hf_json(const ModelConfig& config, std::string_view dtype = "floa
 enum class ParameterKind : uint8_t { kMatrix, kEmbedding, kNorm, kBias };
 
 struct ParameterSpec {
-  std::string name;   // the Hugging Face name
-  Shape shape;        // matrices are [out, in]
+  std::string name;  // the Hugging Face name
+  Shape shape;       // matrices are [out, in]
   ParameterKind kind = ParameterKind::kMatrix;
 };
 

@@ -23,7 +23,9 @@ constexpr int64_t kMaxRows = 256;
 template <class T>
 struct Decoder<T>::State {
   State(const ModelConfig& config_in, int64_t capacity_in, ThreadPool& pool_in)
-      : config(config_in), capacity(capacity_in), pool(pool_in),
+      : config(config_in),
+        capacity(capacity_in),
+        pool(pool_in),
         work(config, {.max_instances = 1, .seq = std::min(capacity, kMaxRows), .head_chunk_rows = 32, .backward = false}),
         rope(numerics::make_rope_table(config.head_dim, config.rope_theta, capacity, config.rope_table)) {
     for (int64_t i = 0; i < config.n_layers; ++i) {
@@ -48,9 +50,15 @@ struct Decoder<T>::State {
 
 template <class T>
 void Decoder<T>::State::forward(std::span<const int32_t> tokens) {
-  const Pass pass{.config = config, .pool = pool, .cos = rope.cos.data(), .sin = rope.sin.data(), .instances = 1,
-                  .seq = static_cast<int64_t>(tokens.size()), .first_query = length};
-  kernels::embedding_forward<T>({.rows = pass.rows(), .width = config.d_model, .tokens = tokens.data(), .table = weights.embedding, .y = work.residual[0]}, pool);
+  const Pass pass{.config = config,
+                  .pool = pool,
+                  .cos = rope.cos.data(),
+                  .sin = rope.sin.data(),
+                  .instances = 1,
+                  .seq = static_cast<int64_t>(tokens.size()),
+                  .first_query = length};
+  kernels::embedding_forward<T>(
+      {.rows = pass.rows(), .width = config.d_model, .tokens = tokens.data(), .table = weights.embedding, .y = work.residual[0]}, pool);
   for (int64_t i = 0; i < config.n_layers; ++i) {
     const size_t at = static_cast<size_t>(i);
     LayerActivations<T> acts = work.of_layer(i);
@@ -63,11 +71,24 @@ void Decoder<T>::State::forward(std::span<const int32_t> tokens) {
 
 template <class T>
 void Decoder<T>::State::head(int64_t row) {
-  kernels::rmsnorm_forward<T>({.rows = 1, .width = config.d_model, .eps = config.rms_norm_eps, .x = work.residual.back() + row * config.d_model,
-                               .weight = weights.final_norm, .y = work.normed, .rstd = work.final_rstd},
+  kernels::rmsnorm_forward<T>({.rows = 1,
+                               .width = config.d_model,
+                               .eps = config.rms_norm_eps,
+                               .x = work.residual.back() + row * config.d_model,
+                               .weight = weights.final_norm,
+                               .y = work.normed,
+                               .rstd = work.final_rstd},
                               pool);
-  kernels::gemm<T>({.m = 1, .n = config.vocab_size, .k = config.d_model, .a = work.normed, .a_row = config.d_model, .b = weights.head, .b_row = 1,
-                    .b_col = config.d_model, .acc = work.logits, .acc_stride = config.vocab_size},
+  kernels::gemm<T>({.m = 1,
+                    .n = config.vocab_size,
+                    .k = config.d_model,
+                    .a = work.normed,
+                    .a_row = config.d_model,
+                    .b = weights.head,
+                    .b_row = 1,
+                    .b_col = config.d_model,
+                    .acc = work.logits,
+                    .acc_stride = config.vocab_size},
                    pool);
 }
 
@@ -97,7 +118,8 @@ template <class T>
 std::span<const float> Decoder<T>::append(std::span<const int32_t> tokens) {
   State& state = *state_;
   DZ_CHECK(!tokens.empty() && !state.weights.empty(), "tokens", tokens.size());
-  DZ_CHECK(state.length + static_cast<int64_t>(tokens.size()) <= state.capacity, "length", state.length, "new", tokens.size(), "capacity", state.capacity);
+  DZ_CHECK(state.length + static_cast<int64_t>(tokens.size()) <= state.capacity, "length", state.length, "new", tokens.size(), "capacity",
+           state.capacity);
   for (const int32_t token : tokens) {
     if (token >= 0 && token < state.config.vocab_size) continue;
     throw DataError(Complaint{"prompt", "token " + std::to_string(token), "tokens below vocab_size, " + std::to_string(state.config.vocab_size),

@@ -15,30 +15,63 @@ void mlp_forward(const Pass& pass, const LayerWeights<T>& weights, const LayerAc
   linear_forward<T>(pass.pool, rows, config.d_model, config.d_ff, acts.middle, weights.up, nullptr, acts.up);
   kernels::swiglu_forward<T>({.count = rows * config.d_ff, .gate = acts.gate, .up = acts.up, .out = silu}, pass.pool);
   linear_forward<T>(pass.pool, rows, config.d_ff, config.d_model, silu, weights.down, nullptr, acts.down);
-  kernels::rmsnorm_forward<T>({.rows = rows, .width = config.d_model, .eps = config.rms_norm_eps, .x = acts.down, .weight = weights.mlp_norm,
-                               .residual = acts.middle, .y = y, .rstd = acts.down_rstd},
+  kernels::rmsnorm_forward<T>({.rows = rows,
+                               .width = config.d_model,
+                               .eps = config.rms_norm_eps,
+                               .x = acts.down,
+                               .weight = weights.mlp_norm,
+                               .residual = acts.middle,
+                               .y = y,
+                               .rstd = acts.down_rstd},
                               pass.pool);
 }
 
 template <class T>
 void turn(const Pass& pass, int64_t heads, const T* x, const float* weight, T* y, float* rstd) {
-  kernels::qk_norm_rope_forward<T>({.rows = pass.rows(), .heads = heads, .head_dim = pass.config.head_dim, .positions = pass.seq,
-                                    .first_position = pass.first_query, .eps = pass.config.rms_norm_eps, .x = x, .weight = weight,
-                                    .cos = pass.cos, .sin = pass.sin, .y = y, .rstd = rstd},
+  kernels::qk_norm_rope_forward<T>({.rows = pass.rows(),
+                                    .heads = heads,
+                                    .head_dim = pass.config.head_dim,
+                                    .positions = pass.seq,
+                                    .first_position = pass.first_query,
+                                    .eps = pass.config.rms_norm_eps,
+                                    .x = x,
+                                    .weight = weight,
+                                    .cos = pass.cos,
+                                    .sin = pass.sin,
+                                    .y = y,
+                                    .rstd = rstd},
                                    pass.pool);
 }
 
 kernels::AttentionShape attention_shape(const Pass& pass, int64_t layer) {
   const ModelConfig& config = pass.config;
-  return {.instances = pass.instances, .keys = pass.first_query + pass.seq, .first_query = pass.first_query, .heads = config.n_heads,
-          .kv_heads = config.n_kv_heads, .head_dim = config.head_dim, .window = config.window_of(layer), .first_visible = pass.first_visible};
+  return {.instances = pass.instances,
+          .keys = pass.first_query + pass.seq,
+          .first_query = pass.first_query,
+          .heads = config.n_heads,
+          .kv_heads = config.n_kv_heads,
+          .head_dim = config.head_dim,
+          .window = config.window_of(layer),
+          .first_visible = pass.first_visible};
 }
 
 // acc (+)= dy * weight; when `residual` is given it becomes residual + acc with one rounding.
 template <class T>
 void input_grad(const Pass& pass, int64_t in, int64_t out, const T* dy, const T* weight, float* acc, bool accumulate, T* residual) {
-  kernels::gemm<T>({.m = pass.rows(), .n = in, .k = out, .a = dy, .a_row = out, .b = weight, .b_row = in, .b_col = 1,
-                    .acc = acc, .acc_stride = in, .accumulate = accumulate, .out = residual, .out_stride = in, .add_to_out = residual != nullptr},
+  kernels::gemm<T>({.m = pass.rows(),
+                    .n = in,
+                    .k = out,
+                    .a = dy,
+                    .a_row = out,
+                    .b = weight,
+                    .b_row = in,
+                    .b_col = 1,
+                    .acc = acc,
+                    .acc_stride = in,
+                    .accumulate = accumulate,
+                    .out = residual,
+                    .out_stride = in,
+                    .add_to_out = residual != nullptr},
                    pass.pool);
 }
 
@@ -65,9 +98,14 @@ class WeightGrads {
     const int64_t width = static_cast<int64_t>(gradients_.tensor(index).size());
     sums_.sum_adding(gradients_.tensor(index), [&](parallel::Span instances, float* sum) {
       const int64_t first = instances.begin * pass_.seq;
-      kernels::norm_weight_grad<T>({.rows = instances.size() * pass_.seq, .width = width, .segment = pass_.seq,
-                                    .dy = dy ? dy + first * width : nullptr, .dy_f32 = dy_f32 ? dy_f32 + first * width : nullptr,
-                                    .x = x + first * width, .rstd = rstd + first, .grad = sum},
+      kernels::norm_weight_grad<T>({.rows = instances.size() * pass_.seq,
+                                    .width = width,
+                                    .segment = pass_.seq,
+                                    .dy = dy ? dy + first * width : nullptr,
+                                    .dy_f32 = dy_f32 ? dy_f32 + first * width : nullptr,
+                                    .x = x + first * width,
+                                    .rstd = rstd + first,
+                                    .grad = sum},
                                    pass_.pool);
     });
   }
@@ -76,9 +114,9 @@ class WeightGrads {
     if (index == LayerIndex::kNone) return;
     const int64_t width = static_cast<int64_t>(gradients_.tensor(index).size());
     sums_.sum_adding(gradients_.tensor(index), [&](parallel::Span instances, float* sum) {
-      kernels::bias_grad<T>({.rows = instances.size() * pass_.seq, .width = width, .segment = pass_.seq,
-                             .dy = dy + instances.begin * pass_.seq * width, .grad = sum},
-                            pass_.pool);
+      kernels::bias_grad<T>(
+          {.rows = instances.size() * pass_.seq, .width = width, .segment = pass_.seq, .dy = dy + instances.begin * pass_.seq * width, .grad = sum},
+          pass_.pool);
     });
   }
 
@@ -90,7 +128,8 @@ class WeightGrads {
 
 template <class T>
 void norm_input_grad(const Pass& pass, const T* dy, const T* x, const float* weight, const float* rstd, T* dx) {
-  kernels::rmsnorm_backward<T>({.rows = pass.rows(), .width = pass.config.d_model, .dy = dy, .x = x, .weight = weight, .rstd = rstd, .dx = dx}, pass.pool);
+  kernels::rmsnorm_backward<T>({.rows = pass.rows(), .width = pass.config.d_model, .dy = dy, .x = x, .weight = weight, .rstd = rstd, .dx = dx},
+                               pass.pool);
 }
 
 template <class T>
@@ -102,7 +141,8 @@ void mlp_backward(const Pass& pass, const LayerWeights<T>& weights, const LayerI
   kernels::swiglu_forward<T>({.count = count, .gate = acts.gate, .up = acts.up, .out = silu}, pass.pool);
   out.matrix(index.down, d_ff, d_model, grads.branch, silu);
   rounded_input_grad<T>(pass, d_ff, d_model, grads.branch, weights.down, grads.gate);
-  kernels::swiglu_backward<T>({.count = count, .dout = grads.gate, .gate = acts.gate, .up = acts.up, .dgate = grads.gate, .dup = grads.up}, pass.pool);
+  kernels::swiglu_backward<T>({.count = count, .dout = grads.gate, .gate = acts.gate, .up = acts.up, .dgate = grads.gate, .dup = grads.up},
+                              pass.pool);
   out.matrix(index.gate, d_model, d_ff, grads.gate, acts.middle);
   out.matrix(index.up, d_model, d_ff, grads.up, acts.middle);
   input_grad<T>(pass, d_model, d_ff, grads.gate, weights.gate, grads.sum, false, nullptr);
@@ -111,9 +151,19 @@ void mlp_backward(const Pass& pass, const LayerWeights<T>& weights, const LayerI
 
 // From the gradient after RoPE (f32) to the one at the projection's output; the norm's weight gradient on the way.
 template <class T>
-void turn_back(const Pass& pass, int64_t heads, size_t norm_index, float* dy, const T* x, const float* weight, const float* rstd, T* dx, WeightGrads<T>& out) {
-  kernels::qk_norm_rope_backward<T>({.rows = pass.rows(), .heads = heads, .head_dim = pass.config.head_dim, .positions = pass.seq, .dy = dy, .x = x,
-                                     .weight = weight, .rstd = rstd, .cos = pass.cos, .sin = pass.sin, .dx = dx},
+void turn_back(const Pass& pass, int64_t heads, size_t norm_index, float* dy, const T* x, const float* weight, const float* rstd, T* dx,
+               WeightGrads<T>& out) {
+  kernels::qk_norm_rope_backward<T>({.rows = pass.rows(),
+                                     .heads = heads,
+                                     .head_dim = pass.config.head_dim,
+                                     .positions = pass.seq,
+                                     .dy = dy,
+                                     .x = x,
+                                     .weight = weight,
+                                     .rstd = rstd,
+                                     .cos = pass.cos,
+                                     .sin = pass.sin,
+                                     .dx = dx},
                                     pass.pool);
   out.norm(norm_index, nullptr, dy, x, rstd);
 }
@@ -128,9 +178,17 @@ void attention_block_backward(const Pass& pass, const LayerWeights<T>& weights, 
   out.matrix(index.o, q_width, d_model, grads.branch, acts.attention);
   out.bias(index.o_bias, grads.branch);
   rounded_input_grad<T>(pass, q_width, d_model, grads.branch, weights.o, grads.attention);
-  kernels::attention_backward<T>({.shape = attention_shape(pass, layer), .q = acts.q_turned, .k = acts.k_turned, .v = acts.v, .out = acts.attention,
-                                  .dout = grads.attention, .row_max = acts.row_max, .row_scale = acts.row_scale,
-                                  .dq = grads.q_f32, .dk = grads.k_f32, .dv = grads.v},
+  kernels::attention_backward<T>({.shape = attention_shape(pass, layer),
+                                  .q = acts.q_turned,
+                                  .k = acts.k_turned,
+                                  .v = acts.v,
+                                  .out = acts.attention,
+                                  .dout = grads.attention,
+                                  .row_max = acts.row_max,
+                                  .row_scale = acts.row_scale,
+                                  .dq = grads.q_f32,
+                                  .dk = grads.k_f32,
+                                  .dv = grads.v},
                                  pass.pool);
   T* dq = grads.attention;  // no longer needed as the gradient of the attention's output
   turn_back<T>(pass, config.n_heads, index.q_norm, grads.q_f32, acts.q, weights.q_norm, acts.q_rstd, dq, out);
@@ -150,14 +208,27 @@ void attention_block_backward(const Pass& pass, const LayerWeights<T>& weights, 
 
 template <class T>
 void linear_forward(ThreadPool& pool, int64_t rows, int64_t in, int64_t out, const T* x, const T* weight, const float* bias, T* y) {
-  kernels::gemm<T>({.m = rows, .n = out, .k = in, .a = x, .a_row = in, .b = weight, .b_row = 1, .b_col = in, .out = y, .out_stride = out, .bias = bias}, pool);
+  kernels::gemm<T>(
+      {.m = rows, .n = out, .k = in, .a = x, .a_row = in, .b = weight, .b_row = 1, .b_col = in, .out = y, .out_stride = out, .bias = bias}, pool);
 }
 
 template <class T>
-void linear_weight_grad(ThreadPool& pool, parallel::Span instances, int64_t seq, int64_t in, int64_t out, const T* dy, const T* x, float* dw, bool fresh) {
+void linear_weight_grad(ThreadPool& pool, parallel::Span instances, int64_t seq, int64_t in, int64_t out, const T* dy, const T* x, float* dw,
+                        bool fresh) {
   const int64_t first = instances.begin * seq;
-  kernels::gemm<T>({.m = out, .n = in, .k = instances.size() * seq, .a = dy + first * out, .a_row = 1, .a_col = out, .b = x + first * in, .b_row = in,
-                    .b_col = 1, .k_segment = seq, .acc = dw, .acc_stride = in, .accumulate = !fresh},
+  kernels::gemm<T>({.m = out,
+                    .n = in,
+                    .k = instances.size() * seq,
+                    .a = dy + first * out,
+                    .a_row = 1,
+                    .a_col = out,
+                    .b = x + first * in,
+                    .b_row = in,
+                    .b_col = 1,
+                    .k_segment = seq,
+                    .acc = dw,
+                    .acc_stride = in,
+                    .accumulate = !fresh},
                    pool);
 }
 
@@ -171,13 +242,23 @@ void layer_forward(const Pass& pass, const LayerWeights<T>& weights, int64_t lay
   linear_forward<T>(pass.pool, rows, d_model, config.kv_width(), x, weights.v, weights.v_bias, acts.v);
   turn<T>(pass, config.n_heads, acts.q, weights.q_norm, acts.q_turned, acts.q_rstd);
   turn<T>(pass, config.n_kv_heads, acts.k, weights.k_norm, acts.k_turned, acts.k_rstd);
-  kernels::attention_forward<T>({.shape = attention_shape(pass, layer), .q = acts.q_turned, .k = acts.k_turned - cached, .v = acts.v - cached,
-                                 .out = acts.attention, .row_max = for_backward ? acts.row_max : nullptr,
+  kernels::attention_forward<T>({.shape = attention_shape(pass, layer),
+                                 .q = acts.q_turned,
+                                 .k = acts.k_turned - cached,
+                                 .v = acts.v - cached,
+                                 .out = acts.attention,
+                                 .row_max = for_backward ? acts.row_max : nullptr,
                                  .row_scale = for_backward ? acts.row_scale : nullptr},
                                 pass.pool);
   linear_forward<T>(pass.pool, rows, config.q_width(), d_model, acts.attention, weights.o, weights.o_bias, acts.o);
-  kernels::rmsnorm_forward<T>({.rows = rows, .width = d_model, .eps = config.rms_norm_eps, .x = acts.o, .weight = weights.attention_norm,
-                               .residual = x, .y = acts.middle, .rstd = acts.o_rstd},
+  kernels::rmsnorm_forward<T>({.rows = rows,
+                               .width = d_model,
+                               .eps = config.rms_norm_eps,
+                               .x = acts.o,
+                               .weight = weights.attention_norm,
+                               .residual = x,
+                               .y = acts.middle,
+                               .rstd = acts.o_rstd},
                               pass.pool);
   mlp_forward<T>(pass, weights, acts, silu, y);
 }
@@ -190,11 +271,11 @@ void layer_backward(const Pass& pass, const LayerWeights<T>& weights, const Laye
   attention_block_backward<T>(pass, weights, index, layer, x, acts, grads, out);
 }
 
-#define DZ_LAYER(T)                                                                                                                                  \
-  template void linear_forward<T>(ThreadPool&, int64_t, int64_t, int64_t, const T*, const T*, const float*, T*);                                     \
-  template void linear_weight_grad<T>(ThreadPool&, parallel::Span, int64_t, int64_t, int64_t, const T*, const T*, float*, bool);                     \
-  template void layer_forward<T>(const Pass&, const LayerWeights<T>&, int64_t, const T*, const LayerActivations<T>&, T*, T*, bool);                  \
-  template void layer_backward<T>(const Pass&, const LayerWeights<T>&, const LayerIndex&, int64_t, const T*, const LayerActivations<T>&, T*,         \
+#define DZ_LAYER(T)                                                                                                                          \
+  template void linear_forward<T>(ThreadPool&, int64_t, int64_t, int64_t, const T*, const T*, const float*, T*);                             \
+  template void linear_weight_grad<T>(ThreadPool&, parallel::Span, int64_t, int64_t, int64_t, const T*, const T*, float*, bool);             \
+  template void layer_forward<T>(const Pass&, const LayerWeights<T>&, int64_t, const T*, const LayerActivations<T>&, T*, T*, bool);          \
+  template void layer_backward<T>(const Pass&, const LayerWeights<T>&, const LayerIndex&, int64_t, const T*, const LayerActivations<T>&, T*, \
                                   const LayerGradients<T>&, LaneSums&, Parameters&);
 DZ_LAYER(bf16)
 DZ_LAYER(float)

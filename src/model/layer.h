@@ -14,7 +14,7 @@ struct Pass {
   ThreadPool& pool;
   const float *cos = nullptr, *sin = nullptr;  // [positions, head_dim / 2]
   int64_t instances = 0, seq = 0;
-  int64_t first_query = 0;                     // tokens before these that the cache holds; then one instance
+  int64_t first_query = 0;  // tokens before these that the cache holds; then one instance
   const int32_t* first_visible = nullptr;
   int64_t rows() const { return instances * seq; }
 };
@@ -36,6 +36,7 @@ void linear_forward(ThreadPool& pool, int64_t rows, int64_t in, int64_t out, con
 
 // dW += dy^T * x over the rows of `instances`, 32-row blocks restarting at each instance. dy: [rows, out], x: [rows, in], dw: [out, in].
 template <class T>
-void linear_weight_grad(ThreadPool& pool, parallel::Span instances, int64_t seq, int64_t in, int64_t out, const T* dy, const T* x, float* dw, bool fresh);
+void linear_weight_grad(ThreadPool& pool, parallel::Span instances, int64_t seq, int64_t in, int64_t out, const T* dy, const T* x, float* dw,
+                        bool fresh);
 
 }  // namespace dz::model

@@ -8,7 +8,7 @@
 namespace dz::model {
 
 struct LoadedModel {
-  fs::path directory;    // that holds the weights; tokenizer.json beside them when it is known
+  fs::path directory;  // that holds the weights; tokenizer.json beside them when it is known
   ModelConfig config;
   Parameters parameters;
 };

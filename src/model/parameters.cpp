@@ -23,11 +23,12 @@ std::string to_text(const Shape& shape) {
 
 void check_tensor(const ParameterSpec& spec, const checkpoint::StoredTensor& stored, const fs::path& path) {
   const std::string where = path.string() + ": " + spec.name;
-  if (stored.shape != spec.shape) throw DataError(Complaint{where, "shape " + to_text(stored.shape), to_text(spec.shape), "config.json and the weights disagree"});
+  if (stored.shape != spec.shape)
+    throw DataError(Complaint{where, "shape " + to_text(stored.shape), to_text(spec.shape), "config.json and the weights disagree"});
   if (stored.dtype != "F32" && stored.dtype != "BF16") throw DataError(Complaint{where, "type " + stored.dtype, "F32 or BF16", ""});
 }
 
-// Names in the files that the model does not have; the head of a tied model may be stored although it is the embedding.
+// A tensor that nobody reads is a sign that config.json describes another model.
 void check_nothing_left(const Parameters& parameters, const checkpoint::TensorSource& source) {
   for (const checkpoint::StoredTensor& stored : source.tensors()) {
     const auto& specs = parameters.specs();
@@ -63,9 +64,7 @@ std::vector<TensorView> Parameters::views(std::string_view prefix) const {
   return views;
 }
 
-std::span<float> Parameters::head() {
-  return has_tied_head() ? tensor(specs_.size()) : tensor(index_of("lm_head.weight"));
-}
+std::span<float> Parameters::head() { return has_tied_head() ? tensor(specs_.size()) : tensor(index_of("lm_head.weight")); }
 
 void finish_tied_gradient(Parameters& gradients, ThreadPool& pool) {
   if (!gradients.has_tied_head()) return;
@@ -84,7 +83,8 @@ void init_parameters(uint64_t seed, Parameters& parameters, ThreadPool& pool) {
     }
     const numerics::RandomStream stream(seed, spec.name);
     pool.parallel_ranges(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
-      numerics::fill_truncated_normal(stream, kInitStd, static_cast<uint64_t>(begin), values.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+      numerics::fill_truncated_normal(stream, kInitStd, static_cast<uint64_t>(begin),
+                                      values.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
     });
   }
 }
@@ -93,7 +93,9 @@ void load_parameters(const fs::path& directory, Parameters& parameters) {
   const checkpoint::TensorSource source = checkpoint::TensorSource::open(directory);
   for (const ParameterSpec& spec : parameters.specs()) {
     const checkpoint::StoredTensor* stored = source.find(spec.name);
-    if (stored == nullptr) throw DataError(Complaint{directory.string() + ": " + spec.name, "no such tensor", to_text(spec.shape), "the weights are of another model, or incomplete"});
+    if (stored == nullptr)
+      throw DataError(
+          Complaint{directory.string() + ": " + spec.name, "no such tensor", to_text(spec.shape), "the weights are of another model, or incomplete"});
     check_tensor(spec, *stored, source.path_of(*stored));
   }
   check_nothing_left(parameters, source);

@@ -29,7 +29,7 @@ class Parameters {
   size_t size() const { return specs_.size(); }
   std::span<float> tensor(size_t index) { return {arena_.data() + offsets_[index], counts_[index]}; }
   std::span<const float> tensor(size_t index) const { return {arena_.data() + offsets_[index], counts_[index]}; }
-  size_t index_of(std::string_view name) const;  // DZ_CHECK when there is no such parameter
+  size_t index_of(std::string_view name) const;                       // DZ_CHECK when there is no such parameter
   std::vector<TensorView> views(std::string_view prefix = {}) const;  // names are prefix + name
 
   bool has_tied_head() const { return offsets_.size() > specs_.size(); }

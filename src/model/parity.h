@@ -21,7 +21,7 @@ struct ParityStats {
   double max_abs = 0, mean_abs = 0;  // |P - Q| over all logits
   double top1_agreement = 0;         // share of positions with the same argmax (the lowest of equals)
   int64_t top1_mismatches = 0;
-  int64_t ties = 0;                  // mismatches where P's best two are closer than twice the largest |P - Q| of the position
+  int64_t ties = 0;  // mismatches where P's best two are closer than twice the largest |P - Q| of the position
 };
 
 class Parity {

@@ -23,21 +23,24 @@ struct Pair {
   int64_t instances, seq;
 };
 
-[[noreturn]] void fail(const TensorSource& source, const StoredTensor& tensor, const std::string& found, const std::string& expected, const std::string& hint = "") {
+[[noreturn]] void fail(const TensorSource& source, const StoredTensor& tensor, const std::string& found, const std::string& expected,
+                       const std::string& hint = "") {
   throw DataError(Complaint{source.path_of(tensor).string() + ": " + tensor.name, found, expected, hint});
 }
 
 Pair check_pair(const TensorSource& source, std::string name, const StoredTensor& ids, const StoredTensor& logits, int64_t vocab) {
   Shape rows = logits.shape;
-  if (ids.shape.empty() || ids.shape.size() > 2) fail(source, ids, std::to_string(ids.shape.size()) + " dimensions", "[tokens] or [instances, tokens]");
+  if (ids.shape.empty() || ids.shape.size() > 2)
+    fail(source, ids, std::to_string(ids.shape.size()) + " dimensions", "[tokens] or [instances, tokens]");
   if (rows.empty() || rows.back() != vocab) {
-    fail(source, logits, rows.empty() ? "no dimensions" : std::to_string(rows.back()) + " columns", "the model's vocab_size, " + std::to_string(vocab),
-         "the golden logits are of another model");
+    fail(source, logits, rows.empty() ? "no dimensions" : std::to_string(rows.back()) + " columns",
+         "the model's vocab_size, " + std::to_string(vocab), "the golden logits are of another model");
   }
   rows.pop_back();
   if (rows != ids.shape) fail(source, logits, "other rows than " + ids.name, "one row of logits a token");
   Pair pair{std::move(name), &ids, &logits, ids.shape.size() == 2 ? ids.shape[0] : 1, ids.shape.back()};
-  if (pair.instances < 1 || pair.seq < 1 || pair.seq > kMaxSeq) fail(source, ids, "an instance of " + std::to_string(pair.seq) + " tokens", "1 to " + std::to_string(kMaxSeq));
+  if (pair.instances < 1 || pair.seq < 1 || pair.seq > kMaxSeq)
+    fail(source, ids, "an instance of " + std::to_string(pair.seq) + " tokens", "1 to " + std::to_string(kMaxSeq));
   return pair;
 }
 

@@ -49,7 +49,8 @@ std::vector<Candidate> candidates(std::span<const float> logits, const Sampling&
   }
   // By logit, not by probability: two logits may differ where their exponentials do not. Of equals the higher token stays longer in top-p, as
   // in transformers, which sorts ascending and cuts from below.
-  std::ranges::sort(all, std::greater{}, [&](const Candidate& candidate) { return std::pair(logits[static_cast<size_t>(candidate.token)], candidate.token); });
+  std::ranges::sort(all, std::greater{},
+                    [&](const Candidate& candidate) { return std::pair(logits[static_cast<size_t>(candidate.token)], candidate.token); });
   keep_top_p(all, sampling.top_p);
   return all;
 }

@@ -44,12 +44,21 @@ LaneGroup whole_batch(int64_t instances, int64_t lanes) {
 template <class T>
 struct Transformer<T>::State {
   State(const ModelConfig& config_in, const Limits& limits_in, ThreadPool& pool_in)
-      : config(config_in), limits(limits_in), pool(pool_in), work(config, limits), sums(pool),
+      : config(config_in),
+        limits(limits_in),
+        pool(pool_in),
+        work(config, limits),
+        sums(pool),
         rope(numerics::make_rope_table(config.head_dim, config.rope_theta, limits.seq, config.rope_table)) {}
 
   Pass pass_of(const Batch& batch) {
     DZ_CHECK(!weights.empty(), "set_weights", "not called");
-    return {.config = config, .pool = pool, .cos = rope.cos.data(), .sin = rope.sin.data(), .instances = batch.instances, .seq = batch.seq,
+    return {.config = config,
+            .pool = pool,
+            .cos = rope.cos.data(),
+            .sin = rope.sin.data(),
+            .instances = batch.instances,
+            .seq = batch.seq,
             .first_visible = batch.first_visible};
   }
 
@@ -77,15 +86,21 @@ struct Transformer<T>::State {
 template <class T>
 void Transformer<T>::State::forward(const Pass& pass, const Batch& batch, bool for_backward, const HiddenSink& sink) {
   const int64_t rows = pass.rows();
-  kernels::embedding_forward<T>({.rows = rows, .width = config.d_model, .tokens = batch.tokens, .table = weights.embedding, .y = work.residual[0]}, pool);
+  kernels::embedding_forward<T>({.rows = rows, .width = config.d_model, .tokens = batch.tokens, .table = weights.embedding, .y = work.residual[0]},
+                                pool);
   if (sink) sink(0, work.residual[0]);
   for (int64_t i = 0; i < config.n_layers; ++i) {
     const size_t at = static_cast<size_t>(i);
     layer_forward<T>(pass, weights.layers[at], i, work.residual[at], work.of_layer(i), work.silu, work.residual[at + 1], for_backward);
     if (sink) sink(i + 1, work.residual[at + 1]);
   }
-  kernels::rmsnorm_forward<T>({.rows = rows, .width = config.d_model, .eps = config.rms_norm_eps, .x = work.residual.back(),
-                               .weight = weights.final_norm, .y = work.normed, .rstd = work.final_rstd},
+  kernels::rmsnorm_forward<T>({.rows = rows,
+                               .width = config.d_model,
+                               .eps = config.rms_norm_eps,
+                               .x = work.residual.back(),
+                               .weight = weights.final_norm,
+                               .y = work.normed,
+                               .rstd = work.final_rstd},
                               pool);
   if (sink) sink(config.n_layers + 1, work.normed);
 }
@@ -96,8 +111,16 @@ void Transformer<T>::State::for_each_chunk(const Pass& pass, parallel::Span inst
   for (int64_t instance = instances.begin; instance < instances.end; ++instance) {
     for (int64_t row = 0; row < pass.seq; row += work.chunk_rows) {
       const int64_t first = instance * pass.seq + row, rows = std::min(work.chunk_rows, pass.seq - row);
-      kernels::gemm<T>({.m = rows, .n = config.vocab_size, .k = config.d_model, .a = work.normed + first * config.d_model, .a_row = config.d_model,
-                        .b = weights.head, .b_row = 1, .b_col = config.d_model, .acc = work.logits, .acc_stride = config.vocab_size},
+      kernels::gemm<T>({.m = rows,
+                        .n = config.vocab_size,
+                        .k = config.d_model,
+                        .a = work.normed + first * config.d_model,
+                        .a_row = config.d_model,
+                        .b = weights.head,
+                        .b_row = 1,
+                        .b_col = config.d_model,
+                        .acc = work.logits,
+                        .acc_stride = config.vocab_size},
                        pool);
       use(first, rows);
     }
@@ -106,19 +129,44 @@ void Transformer<T>::State::for_each_chunk(const Pass& pass, parallel::Span inst
 
 template <class T>
 void Transformer<T>::State::chunk_loss(const Batch& batch, int64_t first_row, int64_t rows, float weight, float z_loss, T* dlogits) {
-  kernels::cross_entropy<T>({.rows = rows, .vocab = config.vocab_size, .logits = work.logits, .targets = batch.targets + first_row, .weight = weight,
-                             .z_loss = z_loss, .dlogits = dlogits, .ce = work.ce + first_row, .z = work.z + first_row},
+  kernels::cross_entropy<T>({.rows = rows,
+                             .vocab = config.vocab_size,
+                             .logits = work.logits,
+                             .targets = batch.targets + first_row,
+                             .weight = weight,
+                             .z_loss = z_loss,
+                             .dlogits = dlogits,
+                             .ce = work.ce + first_row,
+                             .z = work.z + first_row},
                             pool);
 }
 
 template <class T>
 void Transformer<T>::State::chunk_backward(int64_t first_row, int64_t rows, float* dw, bool fresh) {
   const int64_t vocab = config.vocab_size, width = config.d_model;
-  kernels::gemm<T>({.m = vocab, .n = width, .k = rows, .a = work.dlogits, .a_row = 1, .a_col = vocab, .b = work.normed + first_row * width,
-                    .b_row = width, .b_col = 1, .acc = dw, .acc_stride = width, .accumulate = !fresh},
+  kernels::gemm<T>({.m = vocab,
+                    .n = width,
+                    .k = rows,
+                    .a = work.dlogits,
+                    .a_row = 1,
+                    .a_col = vocab,
+                    .b = work.normed + first_row * width,
+                    .b_row = width,
+                    .b_col = 1,
+                    .acc = dw,
+                    .acc_stride = width,
+                    .accumulate = !fresh},
                    pool);
-  kernels::gemm<T>({.m = rows, .n = width, .k = vocab, .a = work.dlogits, .a_row = vocab, .b = weights.head, .b_row = width, .b_col = 1,
-                    .out = work.gradients.residual + first_row * width, .out_stride = width},
+  kernels::gemm<T>({.m = rows,
+                    .n = width,
+                    .k = vocab,
+                    .a = work.dlogits,
+                    .a_row = vocab,
+                    .b = weights.head,
+                    .b_row = width,
+                    .b_col = 1,
+                    .out = work.gradients.residual + first_row * width,
+                    .out_stride = width},
                    pool);
 }
 
@@ -148,13 +196,17 @@ void Transformer<T>::State::backward(const Pass& pass, const Batch& batch, Param
   const T* last = work.residual.back();
   sums.sum_adding(out.tensor(index.final_norm), [&](parallel::Span instances, float* sum) {
     const int64_t first = instances.begin * pass.seq;
-    kernels::norm_weight_grad<T>({.rows = instances.size() * pass.seq, .width = width, .segment = pass.seq, .dy = residual + first * width,
-                                  .x = last + first * width, .rstd = work.final_rstd + first, .grad = sum},
+    kernels::norm_weight_grad<T>({.rows = instances.size() * pass.seq,
+                                  .width = width,
+                                  .segment = pass.seq,
+                                  .dy = residual + first * width,
+                                  .x = last + first * width,
+                                  .rstd = work.final_rstd + first,
+                                  .grad = sum},
                                  pool);
   });
-  kernels::rmsnorm_backward<T>({.rows = pass.rows(), .width = width, .dy = residual, .x = last, .weight = weights.final_norm, .rstd = work.final_rstd,
-                                .dx = residual},
-                               pool);
+  kernels::rmsnorm_backward<T>(
+      {.rows = pass.rows(), .width = width, .dy = residual, .x = last, .weight = weights.final_norm, .rstd = work.final_rstd, .dx = residual}, pool);
   for (int64_t i = config.n_layers - 1; i >= 0; --i) {
     const size_t at = static_cast<size_t>(i);
     // Every value is rounded at the same points, so computing a layer again gives the bits that were not kept. The last layer's are still there.
@@ -164,9 +216,8 @@ void Transformer<T>::State::backward(const Pass& pass, const Batch& batch, Param
   }
   sums.sum_adding(out.tensor(index.embedding), [&](parallel::Span instances, float* sum) {
     const int64_t first = instances.begin * pass.seq;
-    kernels::embedding_grad<T>({.rows = instances.size() * pass.seq, .width = width, .tokens = batch.tokens + first, .dy = residual + first * width,
-                                .grad = sum},
-                               pool);
+    kernels::embedding_grad<T>(
+        {.rows = instances.size() * pass.seq, .width = width, .tokens = batch.tokens + first, .dy = residual + first * width, .grad = sum}, pool);
   });
 }
 
@@ -210,7 +261,8 @@ void Transformer<T>::forward_loss(const Batch& batch, LossOut& loss) {
   check_batch(batch, state.limits, state.config.vocab_size, true);
   const Pass pass = state.pass_of(batch);
   state.forward(pass, batch, false, nullptr);
-  state.for_each_chunk(pass, {0, batch.instances}, [&](int64_t first_row, int64_t rows) { state.chunk_loss(batch, first_row, rows, 0.0f, 0.0f, nullptr); });
+  state.for_each_chunk(pass, {0, batch.instances},
+                       [&](int64_t first_row, int64_t rows) { state.chunk_loss(batch, first_row, rows, 0.0f, 0.0f, nullptr); });
   state.sum_losses(batch, loss);
 }
 

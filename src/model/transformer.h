@@ -29,8 +29,8 @@ struct Batch {
 
 // Which part of the global batch a micro-batch is.
 struct LaneGroup {
-  int64_t instances = 0;     // of the global batch
-  int64_t lanes = 1;         // V of the recipe
+  int64_t instances = 0;  // of the global batch
+  int64_t lanes = 1;      // V of the recipe
   parallel::MicroBatch micro;
 };
 
@@ -49,7 +49,7 @@ struct Limits {
   int64_t seq = 0;              // longest instance
   int64_t head_chunk_rows = 0;  // rows of logits at a time, a multiple of 32; 0: as many as fit 32 MB of f32
   Remat remat = Remat::kNone;
-  bool backward = true;         // false: no space for gradients (evaluation)
+  bool backward = true;  // false: no space for gradients (evaluation)
 };
 
 // T: bf16 or float.

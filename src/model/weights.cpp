@@ -57,11 +57,21 @@ void CastWeights<T>::set(const ModelConfig& config, const Parameters& parameters
   final_norm = vector(index.final_norm);
   layers.clear();
   for (const LayerIndex& at : index.layers) {
-    layers.push_back({.q = matrix(at.q), .k = matrix(at.k), .v = matrix(at.v), .o = matrix(at.o),
-                      .gate = matrix(at.gate), .up = matrix(at.up), .down = matrix(at.down),
-                      .q_norm = vector(at.q_norm), .k_norm = vector(at.k_norm),
-                      .attention_norm = vector(at.attention_norm), .mlp_norm = vector(at.mlp_norm),
-                      .q_bias = vector(at.q_bias), .k_bias = vector(at.k_bias), .v_bias = vector(at.v_bias), .o_bias = vector(at.o_bias)});
+    layers.push_back({.q = matrix(at.q),
+                      .k = matrix(at.k),
+                      .v = matrix(at.v),
+                      .o = matrix(at.o),
+                      .gate = matrix(at.gate),
+                      .up = matrix(at.up),
+                      .down = matrix(at.down),
+                      .q_norm = vector(at.q_norm),
+                      .k_norm = vector(at.k_norm),
+                      .attention_norm = vector(at.attention_norm),
+                      .mlp_norm = vector(at.mlp_norm),
+                      .q_bias = vector(at.q_bias),
+                      .k_bias = vector(at.k_bias),
+                      .v_bias = vector(at.v_bias),
+                      .o_bias = vector(at.o_bias)});
   }
 }
 

@@ -23,14 +23,14 @@ class Arena {
   }
   int64_t bytes() const { return static_cast<int64_t>(used_); }
   void allocate() {
-    memory_.reset(static_cast<std::byte*>(::operator new(used_, std::align_val_t{kAlign})));
+    memory_.reset(static_cast<std::byte*>(::operator new (used_, std::align_val_t{kAlign})));
     used_ = 0;
   }
 
  private:
   static constexpr size_t kAlign = 64;
   struct Free {
-    void operator()(std::byte* block) const { ::operator delete(block, std::align_val_t{kAlign}); }
+    void operator()(std::byte* block) const { ::operator delete (block, std::align_val_t{kAlign}); }
   };
   std::unique_ptr<std::byte, Free> memory_;
   size_t used_ = 0;
@@ -39,11 +39,11 @@ class Arena {
 // What the backward pass of a layer needs of its forward pass, besides the layer's input. Each is [rows, its width].
 template <class T>
 struct LayerActivations {
-  T *q = nullptr, *k = nullptr;          // projections
-  T *q_turned = nullptr;                 // after QK-norm and RoPE
-  T *k_turned = nullptr;
+  T *q = nullptr, *k = nullptr;  // projections
+  T* q_turned = nullptr;         // after QK-norm and RoPE
+  T* k_turned = nullptr;
   T *v = nullptr, *attention = nullptr, *o = nullptr;
-  T *middle = nullptr;                   // the residual stream after attention
+  T* middle = nullptr;  // the residual stream after attention
   T *gate = nullptr, *up = nullptr, *down = nullptr;
   float *q_rstd = nullptr, *k_rstd = nullptr, *o_rstd = nullptr, *down_rstd = nullptr;  // [rows]
   float *row_max = nullptr, *row_scale = nullptr;                                       // [instances, heads, seq]
@@ -51,13 +51,13 @@ struct LayerActivations {
 
 template <class T>
 struct LayerGradients {
-  T* residual = nullptr;       // [rows, d_model]: dh, updated in place from layer to layer
-  T* branch = nullptr;         // [rows, d_model]: at the output of attention or mlp
+  T* residual = nullptr;  // [rows, d_model]: dh, updated in place from layer to layer
+  T* branch = nullptr;    // [rows, d_model]: at the output of attention or mlp
   T *gate = nullptr, *up = nullptr;
-  T* attention = nullptr;      // [rows, q_width]; afterwards dq in the compute type
+  T* attention = nullptr;  // [rows, q_width]; afterwards dq in the compute type
   T *k = nullptr, *v = nullptr;
   float *q_f32 = nullptr, *k_f32 = nullptr;
-  float* sum = nullptr;        // [rows, d_model]: the accumulator of a dX with several sources
+  float* sum = nullptr;  // [rows, d_model]: the accumulator of a dX with several sources
 };
 
 template <class T>
@@ -66,16 +66,16 @@ struct Workspace {
 
   Arena arena;
   int64_t bytes = 0;
-  std::vector<T*> residual;                  // [n_layers + 1] of [rows, d_model]: the input of each layer, the output of the last
-  std::vector<LayerActivations<T>> layers;   // one a layer, or one for all when they are computed again
-  T* silu = nullptr;                         // [rows, d_ff]: silu(gate) * up, cheaper to compute again than to keep
-  T* normed = nullptr;                       // [rows, d_model]: after the final norm
-  float* final_rstd = nullptr;               // [rows]
+  std::vector<T*> residual;                 // [n_layers + 1] of [rows, d_model]: the input of each layer, the output of the last
+  std::vector<LayerActivations<T>> layers;  // one a layer, or one for all when they are computed again
+  T* silu = nullptr;                        // [rows, d_ff]: silu(gate) * up, cheaper to compute again than to keep
+  T* normed = nullptr;                      // [rows, d_model]: after the final norm
+  float* final_rstd = nullptr;              // [rows]
   LayerGradients<T> gradients;
   int64_t chunk_rows = 0;
-  float* logits = nullptr;                   // [chunk_rows, vocab_size]
+  float* logits = nullptr;  // [chunk_rows, vocab_size]
   T* dlogits = nullptr;
-  float *ce = nullptr, *z = nullptr;         // [rows]
+  float *ce = nullptr, *z = nullptr;  // [rows]
 
   LayerActivations<T>& of_layer(int64_t layer) { return layers[layers.size() == 1 ? 0 : static_cast<size_t>(layer)]; }
 

@@ -50,7 +50,8 @@ std::vector<MicroBatch> plan_micro_batches(int64_t instances, int64_t lanes, int
 
 LaneTree::LaneTree(int64_t instances, int64_t lanes, Span top, std::function<void(int a, int b)> merge)
     : instances_(instances), lanes_(lanes), top_(top), merge_(std::move(merge)) {
-  DZ_CHECK(top.size() >= 1 && std::has_single_bit(static_cast<uint64_t>(top.size())) && top.begin % top.size() == 0, "top.begin", top.begin, "top.end", top.end);
+  DZ_CHECK(top.size() >= 1 && std::has_single_bit(static_cast<uint64_t>(top.size())) && top.begin % top.size() == 0, "top.begin", top.begin,
+           "top.end", top.end);
 }
 
 bool LaneTree::is_empty(Span lanes) const { return instances_of(instances_, lanes_, lanes).size() == 0; }

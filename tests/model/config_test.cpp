@@ -16,9 +16,10 @@ using Json = nlohmann::json;
 
 // OLMo 3 7B, stage 1 (allenai/Olmo-3-1025-7B).
 Json olmo3_7b() {
-  return {{"model_type", "olmo3"}, {"vocab_size", 100278}, {"hidden_size", 4096}, {"intermediate_size", 11008}, {"num_hidden_layers", 32},
-          {"num_attention_heads", 32}, {"num_key_value_heads", 32}, {"rms_norm_eps", 1e-6}, {"rope_theta", 500000}, {"rope_scaling", nullptr},
-          {"sliding_window", 4096}, {"eos_token_id", 100257}, {"pad_token_id", 100277}, {"max_position_embeddings", 8192}};
+  return {{"model_type", "olmo3"},   {"vocab_size", 100278},           {"hidden_size", 4096},       {"intermediate_size", 11008},
+          {"num_hidden_layers", 32}, {"num_attention_heads", 32},      {"num_key_value_heads", 32}, {"rms_norm_eps", 1e-6},
+          {"rope_theta", 500000},    {"rope_scaling", nullptr},        {"sliding_window", 4096},    {"eos_token_id", 100257},
+          {"pad_token_id", 100277},  {"max_position_embeddings", 8192}};
 }
 
 std::string error_of(const Json& json) {
@@ -44,7 +45,8 @@ TEST(HfConfig, Olmo3) {
 
 TEST(HfConfig, Olmo3Of32BillionGroupsItsHeads) {
   Json json = olmo3_7b();
-  json.update({{"hidden_size", 5120}, {"intermediate_size", 27648}, {"num_hidden_layers", 64}, {"num_attention_heads", 40}, {"num_key_value_heads", 8}});
+  json.update(
+      {{"hidden_size", 5120}, {"intermediate_size", 27648}, {"num_hidden_layers", 64}, {"num_attention_heads", 40}, {"num_key_value_heads", 8}});
   EXPECT_EQ(num_params(from_hf_json(json.dump(), "")), 32'233'522'176);
 }
 

@@ -112,10 +112,12 @@ TEST(Sampling, KeepsWhatTransformersKeeps) {
     EXPECT_EQ(tokens, row_case["kept"].get<std::vector<int32_t>>()) << row_case["row"] << setting;
     // The reference divides by the temperature in float32: half an ulp of the largest quotient.
     double largest_logit = 0;
-    for (const float logit : logits) largest_logit = std::max(largest_logit, std::isinf(logit) ? 0.0 : std::abs(double{logit}) / sampling.temperature);
+    for (const float logit : logits)
+      largest_logit = std::max(largest_logit, std::isinf(logit) ? 0.0 : std::abs(double{logit}) / sampling.temperature);
     const double tolerance = 1e-6 + 0x1p-24 * (sampling.temperature == 1.0 ? 0.0 : largest_logit);
     for (const Candidate& candidate : kept) {
-      EXPECT_NEAR(candidate.probability, double{row_case["probabilities"][static_cast<size_t>(candidate.token)]}, tolerance) << row_case["row"] << setting;
+      EXPECT_NEAR(candidate.probability, double{row_case["probabilities"][static_cast<size_t>(candidate.token)]}, tolerance)
+          << row_case["row"] << setting;
     }
     ++compared;
   }

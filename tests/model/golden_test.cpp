@@ -1,11 +1,12 @@
 // fp32 against the reference systems: logits, hidden states, loss and every gradient of every variant; then the mistakes that must not pass.
+#include "model/golden.h"
+
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/thread_pool.h"
-#include "model/golden.h"
 #include "model/reference_model.h"
 
 namespace dz::model::test {
@@ -67,7 +68,8 @@ TEST_P(Variant, LossAndGradients) {
   Transformer<float> model = transformer<float>(48);
   Parameters gradients(model_.config, Parameters::Role::kGradient);
   LossOut loss;
-  model.forward_backward({.instances = 2, .seq = 48, .tokens = tokens.data(), .targets = targets.data()}, 1.0f / 94.0f, 0.0f, whole_batch(2, 1), gradients, loss);
+  model.forward_backward({.instances = 2, .seq = 48, .tokens = tokens.data(), .targets = targets.data()}, 1.0f / 94.0f, 0.0f, whole_batch(2, 1),
+                         gradients, loss);
   finish_tied_gradient(gradients, pool_);
   EXPECT_EQ(loss.labels, 94);
   const double wanted = report_of(name_)["lengths"]["48"]["ce_float64"]["value"];
@@ -88,10 +90,14 @@ struct NamedFault {
 };
 
 constexpr NamedFault kFaults[] = {
-    {Fault::kNoWindow, "no sliding window"},        {Fault::kWindowPlusOne, "window + 1"},
-    {Fault::kWindowMinusOne, "window - 1"},         {Fault::kShiftedPattern, "layer pattern shifted by one"},
-    {Fault::kNormPerHead, "qk norm per head"},      {Fault::kGateUpSwapped, "gate and up swapped"},
-    {Fault::kInterleavedRope, "interleaved rope"},  {Fault::kPreNorm, "norm before the sublayer"},
+    {Fault::kNoWindow, "no sliding window"},
+    {Fault::kWindowPlusOne, "window + 1"},
+    {Fault::kWindowMinusOne, "window - 1"},
+    {Fault::kShiftedPattern, "layer pattern shifted by one"},
+    {Fault::kNormPerHead, "qk norm per head"},
+    {Fault::kGateUpSwapped, "gate and up swapped"},
+    {Fault::kInterleavedRope, "interleaved rope"},
+    {Fault::kPreNorm, "norm before the sublayer"},
     {Fault::kInterleavedHeads, "gqa heads interleaved"},
 };
 
@@ -134,7 +140,8 @@ TEST(OlmoCore, PackedDocuments) {
   const std::vector<int32_t> tokens = packed.tokens("input_ids"), lengths = packed.tokens("doc_lens");
   const std::vector<double> wanted = packed.numbers("logits");
   std::vector<int32_t> first_visible;
-  for (const int32_t length : lengths) first_visible.insert(first_visible.end(), static_cast<size_t>(length), static_cast<int32_t>(first_visible.size()));
+  for (const int32_t length : lengths)
+    first_visible.insert(first_visible.end(), static_cast<size_t>(length), static_cast<int32_t>(first_visible.size()));
   ASSERT_EQ(first_visible.size(), 48u);
   ThreadPool pool(2);
   Transformer<float> transformer(model.config, {.seq = 48, .backward = false}, pool);

@@ -24,7 +24,9 @@ class Gradient : public ::testing::TestWithParam<Case> {};
 double batch_loss(const ReferenceModel& model, const SyntheticBatch& batch) {
   double loss = 0;
   for (int64_t i = 0; i < batch.instances; ++i) {
-    const auto of = [&](const std::vector<int32_t>& all) { return std::vector<int32_t>(all.begin() + i * batch.seq, all.begin() + (i + 1) * batch.seq); };
+    const auto of = [&](const std::vector<int32_t>& all) {
+      return std::vector<int32_t>(all.begin() + i * batch.seq, all.begin() + (i + 1) * batch.seq);
+    };
     loss += reference_loss(model.logits(of(batch.tokens), of(batch.first_visible)), of(batch.targets), double{kZLoss});
   }
   return loss / static_cast<double>(batch.labels());

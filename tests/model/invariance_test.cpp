@@ -38,7 +38,8 @@ struct Carrier {
 template <class T>
 Result run(const ModelConfig& config, const Parameters& parameters, const SyntheticBatch& batch, int64_t lanes, const Carrier& carrier) {
   ThreadPool pool(carrier.threads);
-  Transformer<T> model(config, {.max_instances = carrier.micro_batch, .seq = batch.seq, .head_chunk_rows = carrier.chunk_rows, .remat = carrier.remat}, pool);
+  Transformer<T> model(config,
+                       {.max_instances = carrier.micro_batch, .seq = batch.seq, .head_chunk_rows = carrier.chunk_rows, .remat = carrier.remat}, pool);
   model.set_weights(parameters);
   std::vector<Parameters> copies;
   const auto merge = [&](int a, int b) {
@@ -79,12 +80,17 @@ TYPED_TEST_SUITE(Invariance, Types);
 
 TYPED_TEST(Invariance, CarriersNeverMoveABit) {
   const Carrier kCarriers[] = {
-      {.micro_batch = 1}, {.micro_batch = 2, .threads = 3}, {.micro_batch = 3, .remat = Remat::kFull}, {.micro_batch = 6, .chunk_rows = 64},
-      {.threads = 2, .remat = Remat::kFull, .chunk_rows = 32}, {.micro_batch = 8, .threads = 3},
+      {.micro_batch = 1},
+      {.micro_batch = 2, .threads = 3},
+      {.micro_batch = 3, .remat = Remat::kFull},
+      {.micro_batch = 6, .chunk_rows = 64},
+      {.threads = 2, .remat = Remat::kFull, .chunk_rows = 32},
+      {.micro_batch = 8, .threads = 3},
   };
   for (const Carrier& carrier : kCarriers) {
     EXPECT_TRUE(run<TypeParam>(this->config_, this->parameters_, this->batch_, 8, carrier) == this->base_)
-        << "micro_batch " << carrier.micro_batch << ", threads " << carrier.threads << ", remat " << (carrier.remat == Remat::kFull) << ", chunk " << carrier.chunk_rows;
+        << "micro_batch " << carrier.micro_batch << ", threads " << carrier.threads << ", remat " << (carrier.remat == Remat::kFull) << ", chunk "
+        << carrier.chunk_rows;
   }
 }
 
@@ -92,7 +98,8 @@ TYPED_TEST(Invariance, EveryInstructionSetGivesTheSameBits) {
   const kernels::Isa before = kernels::active().isa;
   for (const kernels::Isa isa : kernels::available()) {
     kernels::activate(isa);
-    EXPECT_TRUE(run<TypeParam>(this->config_, this->parameters_, this->batch_, 8, {.micro_batch = 6, .threads = 2}) == this->base_) << kernels::name_of(isa);
+    EXPECT_TRUE(run<TypeParam>(this->config_, this->parameters_, this->batch_, 8, {.micro_batch = 6, .threads = 2}) == this->base_)
+        << kernels::name_of(isa);
   }
   kernels::activate(before);
 }
@@ -127,7 +134,8 @@ TYPED_TEST(Invariance, NoticesOneUlpInOneWeight) {
 
 TYPED_TEST(Invariance, NoticesSwappedInstancesAndADroppedOne) {
   SyntheticBatch swapped = this->batch_;
-  for (auto* all : {&swapped.tokens, &swapped.targets, &swapped.first_visible}) std::swap_ranges(all->begin(), all->begin() + kSeq, all->begin() + 5 * kSeq);
+  for (auto* all : {&swapped.tokens, &swapped.targets, &swapped.first_visible})
+    std::swap_ranges(all->begin(), all->begin() + kSeq, all->begin() + 5 * kSeq);
   EXPECT_FALSE(run<TypeParam>(this->config_, this->parameters_, swapped, 8, {}).gradients == this->base_.gradients);
   SyntheticBatch dropped = this->batch_;
   std::fill_n(dropped.targets.begin() + 3 * kSeq, kSeq, -1);

@@ -26,9 +26,8 @@ class Loading : public ::testing::Test {
 
   void write(const std::vector<TensorView>& tensors) {
     std::string bytes;
-    checkpoint::write_safetensors(tensors, checkpoint::kTorchFormat, [&](std::span<const std::byte> piece) {
-      bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-    });
+    checkpoint::write_safetensors(tensors, checkpoint::kTorchFormat,
+                                  [&](std::span<const std::byte> piece) { bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size()); });
     write_file_atomic(directory_ / "model.safetensors", bytes);
   }
   std::string error() const {
@@ -90,7 +89,12 @@ TEST_F(Loading, ACheckpointAndTheNewestOfARun) {
   Parameters moments = parameters_;
   for (const int64_t step : {10, 20}) {
     Parameters now = lively_parameters(config_, static_cast<uint64_t>(step));
-    checkpoint::Snapshot snapshot{.step = step, .parameters = now.views(), .moments = {}, .trainer_json = "{}", .side_files = {{"config.json", to_hf_json(config_)}}, .digests = {}};
+    checkpoint::Snapshot snapshot{.step = step,
+                                  .parameters = now.views(),
+                                  .moments = {},
+                                  .trainer_json = "{}",
+                                  .side_files = {{"config.json", to_hf_json(config_)}},
+                                  .digests = {}};
     for (const char* prefix : {"exp_avg.", "exp_avg_sq."}) {
       for (const TensorView& view : moments.views(prefix)) snapshot.moments.push_back(view);
     }

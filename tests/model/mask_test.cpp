@@ -24,7 +24,8 @@ class Mask : public ::testing::Test {
     return config;
   }
 
-  static std::vector<float> logits(const ModelConfig& config, const std::vector<int32_t>& tokens, const std::vector<int32_t>* first_visible = nullptr) {
+  static std::vector<float> logits(const ModelConfig& config, const std::vector<int32_t>& tokens,
+                                   const std::vector<int32_t>* first_visible = nullptr) {
     ThreadPool pool(2);
     const Parameters parameters = lively_parameters(config);
     Transformer<T> model(config, {.seq = kSeq, .backward = false}, pool);
@@ -51,7 +52,8 @@ TYPED_TEST(Mask, AWindowOfFourIsFourKeysItselfIncluded) {
     std::vector<int32_t> other = tokens;
     other[static_cast<size_t>(changed)] = (other[static_cast<size_t>(changed)] + 1) % 101;
     const std::vector<float> moved = TestFixture::logits(config, other);
-    for (int64_t row = 0; row < kSeq; ++row) EXPECT_EQ(TestFixture::row_differs(base, moved, row), row >= changed && row < changed + 4) << changed << " seen by " << row;
+    for (int64_t row = 0; row < kSeq; ++row)
+      EXPECT_EQ(TestFixture::row_differs(base, moved, row), row >= changed && row < changed + 4) << changed << " seen by " << row;
   }
 }
 
@@ -68,7 +70,8 @@ TYPED_TEST(Mask, AWindowAsLongAsTheSequenceIsFullAttention) {
   ModelConfig full = TestFixture::sliding(0, 3);
   full.set_window_pattern(1);
   const std::vector<float> wanted = TestFixture::logits(full, TestFixture::tokens());
-  for (const int64_t window : {kSeq, kSeq + 1, int64_t{1} << 29}) EXPECT_EQ(TestFixture::logits(TestFixture::sliding(window, 3), TestFixture::tokens()), wanted) << window;
+  for (const int64_t window : {kSeq, kSeq + 1, int64_t{1} << 29})
+    EXPECT_EQ(TestFixture::logits(TestFixture::sliding(window, 3), TestFixture::tokens()), wanted) << window;
   EXPECT_NE(TestFixture::logits(TestFixture::sliding(kSeq - 1, 3), TestFixture::tokens()), wanted);
 }
 

@@ -15,7 +15,16 @@
 namespace dz::model::test {
 
 enum class Fault {
-  kNone, kNoWindow, kWindowPlusOne, kWindowMinusOne, kShiftedPattern, kNormPerHead, kGateUpSwapped, kInterleavedRope, kPreNorm, kInterleavedHeads
+  kNone,
+  kNoWindow,
+  kWindowPlusOne,
+  kWindowMinusOne,
+  kShiftedPattern,
+  kNormPerHead,
+  kGateUpSwapped,
+  kInterleavedRope,
+  kPreNorm,
+  kInterleavedHeads
 };
 
 class ReferenceModel {
@@ -42,7 +51,8 @@ class ReferenceModel {
     const int64_t seq = static_cast<int64_t>(tokens.size());
     Rows x;
     for (const int32_t token : tokens) {
-      for (int64_t j = 0; j < config_.d_model; ++j) x.push_back(tensor("model.embed_tokens.weight")[static_cast<size_t>(token * config_.d_model + j)]);
+      for (int64_t j = 0; j < config_.d_model; ++j)
+        x.push_back(tensor("model.embed_tokens.weight")[static_cast<size_t>(token * config_.d_model + j)]);
     }
     for (int64_t layer = 0; layer < config_.n_layers; ++layer) {
       const std::string at = "model.layers." + std::to_string(layer) + ".";
@@ -107,7 +117,8 @@ class ReferenceModel {
     Rows y(n.size());
     for (int64_t head = 0; head < seq * heads; ++head) {
       for (int64_t j = 0; j < half; ++j) {
-        const size_t a = static_cast<size_t>(head * dim + (interleaved ? 2 * j : j)), b = static_cast<size_t>(head * dim + (interleaved ? 2 * j + 1 : j + half));
+        const size_t a = static_cast<size_t>(head * dim + (interleaved ? 2 * j : j)),
+                     b = static_cast<size_t>(head * dim + (interleaved ? 2 * j + 1 : j + half));
         const size_t angle = static_cast<size_t>(head / heads * half + j);
         const double c = double{table.cos[angle]}, s = double{table.sin[angle]};
         y[a] = n[a] * c - n[b] * s;
@@ -119,7 +130,9 @@ class ReferenceModel {
 
   Rows attention(const Rows& x, int64_t layer, const std::string& at, int64_t seq, const std::vector<int32_t>& first_visible) const {
     const std::string name = at + "self_attn.";
-    const auto project = [&](const char* which) { return linear(x, tensor(name + which + ".weight"), bias(name + which + ".bias"), config_.d_model); };
+    const auto project = [&](const char* which) {
+      return linear(x, tensor(name + which + ".weight"), bias(name + which + ".bias"), config_.d_model);
+    };
     const Rows q = turned(project("q_proj"), tensor(name + "q_norm.weight"), config_.n_heads, seq);
     const Rows k = turned(project("k_proj"), tensor(name + "k_norm.weight"), config_.n_kv_heads, seq);
     const Rows v = project("v_proj");

@@ -61,7 +61,11 @@ struct SyntheticBatch {
   // The instances [begin, end).
   Batch part(int64_t begin, int64_t end) const {
     const int64_t first = begin * seq;
-    return {.instances = end - begin, .seq = seq, .tokens = tokens.data() + first, .targets = targets.data() + first, .first_visible = first_visible.data() + first};
+    return {.instances = end - begin,
+            .seq = seq,
+            .tokens = tokens.data() + first,
+            .targets = targets.data() + first,
+            .first_visible = first_visible.data() + first};
   }
   int64_t labels() const {
     int64_t count = 0;
