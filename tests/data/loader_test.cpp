@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "base/error.h"
@@ -96,6 +98,29 @@ TEST(Loader, DestructionReturnsAndThreadsEnd) {
   EXPECT_EQ(thread_count(), before);
   Loader control(dataset, Order(44, 4, 3), {.threads = 4});
   EXPECT_EQ(thread_count(), before + 4);
+}
+
+int64_t resident_bytes() {
+  std::ifstream in("/proc/self/statm");
+  int64_t total = 0, resident = 0;
+  in >> total >> resident;
+  return resident * 4096;
+}
+
+// Rows 188 and 192: loaders made again and again, batches left unread, leave no memory behind (256 MiB pass through here).
+TEST(Loader, MemoryStaysFlat) {
+#ifdef __SANITIZE_ADDRESS__
+  constexpr int64_t kAllowed = int64_t{400} << 20;  // the sanitizer keeps freed memory back
+#else
+  constexpr int64_t kAllowed = int64_t{50} << 20;
+#endif
+  const auto dataset = generated_dataset({.tokens = 1 << 18, .documents = 100}, 1000, 0, 1, 1 << 13);
+  const int64_t before = resident_bytes();
+  for (int i = 0; i < 64; ++i) {
+    Loader loader(dataset, Order(32, 32, 1), {.threads = 2, .prefetch = 2});
+    for (int64_t step = 1; step <= 2; ++step) EXPECT_EQ(loader.take(step).instances, 32);
+  }
+  EXPECT_LT(resident_bytes() - before, kAllowed);
 }
 
 // A data set that counts its reads and fails at one instance.

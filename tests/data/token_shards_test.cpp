@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "data/temporary.h"
+#include "numerics/philox.h"
 
 namespace dz::data {
 namespace {
@@ -234,6 +235,33 @@ TEST(TokenManifest, WrongOnesAreRefused) {
     EXPECT_FALSE(message_of<DataError>([&] { parse_token_manifest(text, "m"); }).empty()) << from << " -> " << to;
   }
   for (size_t cut = 0; cut + 2 < good.size(); cut += 7) EXPECT_THROW(parse_token_manifest(good.substr(0, cut), "m"), DataError) << cut;
+}
+
+// Hostile bytes: any mutation of a manifest is read or refused with an error of ours, never a crash or another exception.
+TEST(TokenManifest, MutationsNeverCrash) {
+  const TemporaryDirectory root;
+  write_small(root / "t");
+  const std::string good = slurp(root / "t/manifest.json");
+  const numerics::RandomStream random(1, "mutations");
+  int64_t refused = 0;
+  for (uint64_t round = 0; round < 3000; ++round) {
+    std::string text = good;
+    for (uint64_t edit = 0; edit <= random.bits(round * 16) % 3; ++edit) {
+      const uint64_t draw = random.bits(round * 16 + 1 + edit);
+      const size_t at = (draw >> 16) % text.size();
+      constexpr std::string_view kBytes = "0919-.{}[]\",:e\xff\x00 tn";
+      if (draw % 3 == 0) text[at] = kBytes[(draw >> 8) % kBytes.size()];
+      if (draw % 3 == 1) text.erase(at, 1 + (draw >> 8) % 40);
+      if (draw % 3 == 2) text.insert(at, text.substr((draw >> 32) % text.size(), 30));
+      if (text.empty()) text = "{";
+    }
+    try {
+      parse_token_manifest(text, "m");
+    } catch (const DataError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1500);
 }
 
 // Row 159 and the promise of atomicity: an attempt that ends early leaves nothing that a reader takes, and the next one gives the same bytes.
