@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kMostTokens = int64_t{1} << 28;  // a gigabyte in memory
 
 [[noreturn]] void refuse(const char* key, int64_t found, const std::string& expected) {
-  throw ConfigError(Complaint{.where = std::string("recipe.data.") + key, .found = std::to_string(found), .expected = expected, .hint = ""});
+  throw ConfigError(Complaint{.where = key, .found = std::to_string(found), .expected = expected, .hint = ""});
 }
 
 // Where documents end (exclusive): each has at least one token and its EOS; the rest is shared out by random weights from 1 to 16.
@@ -84,13 +84,15 @@ class GeneratedDataset : public Dataset {
 
 std::shared_ptr<const Dataset> generated_dataset(const GeneratedSettings& settings, int64_t vocab_size, int64_t eos_id, uint64_t seed,
                                                  int64_t sequence_length) {
-  if (vocab_size < 2 || vocab_size > int64_t{1} << 31) refuse("vocab_size", vocab_size, "2 to 2^31");
-  if (eos_id < 0 || eos_id >= vocab_size) refuse("eos_id", eos_id, fmt::format("0 to {}", vocab_size - 1));
-  if (sequence_length < 2) refuse("sequence_length", sequence_length, "at least 2 tokens, so that one has a target");
-  if (settings.tokens < 2 || settings.tokens > kMostTokens) refuse("tokens", settings.tokens, fmt::format("2 to {}", kMostTokens));
+  if (vocab_size < 2 || vocab_size > int64_t{1} << 31) refuse("recipe.model.vocab_size", vocab_size, "2 to 2^31");
+  if (eos_id < 0 || eos_id >= vocab_size) refuse("recipe.data.generated.eos_id", eos_id, fmt::format("0 to {}", vocab_size - 1));
+  if (sequence_length < 2) refuse("recipe.data.sequence_length", sequence_length, "at least 2 tokens, so that one has a target");
+  if (settings.tokens < 2 || settings.tokens > kMostTokens)
+    refuse("recipe.data.generated.tokens", settings.tokens, fmt::format("2 to {}", kMostTokens));
   if (settings.documents < 1 || settings.documents > settings.tokens / 2)
-    refuse("documents", settings.documents, fmt::format("1 to {}, half the tokens", settings.tokens / 2));
-  if (sequence_length > settings.tokens) refuse("sequence_length", sequence_length, fmt::format("at most {}, the generated tokens", settings.tokens));
+    refuse("recipe.data.generated.documents", settings.documents, fmt::format("1 to {}, half the tokens", settings.tokens / 2));
+  if (sequence_length > settings.tokens)
+    refuse("recipe.data.sequence_length", sequence_length, fmt::format("at most {}, the generated tokens", settings.tokens));
   return std::make_shared<GeneratedDataset>(settings, vocab_size, eos_id, seed, sequence_length);
 }
 

@@ -58,7 +58,8 @@ ScheduleKind parse_schedule_kind(std::string_view name, const std::string& where
 
 void check(const Schedule& schedule, const std::string& where) {
   const auto is_fraction = [](double x) { return x >= 0 && x <= 1; };
-  if (!(schedule.lr > 0) || !std::isfinite(schedule.lr)) refuse(where, "lr", fmt::format("{}", schedule.lr), "a positive number");
+  if (!(schedule.lr > 0) || !std::isfinite(schedule.lr))
+    refuse(where, "lr", fmt::format("{}", schedule.lr), "a positive number (the peak: recipe.optimizer.lr)");
   if (schedule.t_max < 1) refuse(where, "t_max", fmt::format("{}", schedule.t_max), "at least 1 step");
   if (schedule.warmup_fraction && !is_fraction(*schedule.warmup_fraction))
     refuse(where, "warmup_fraction", fmt::format("{}", *schedule.warmup_fraction), "0 to 1");

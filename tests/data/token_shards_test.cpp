@@ -1,6 +1,9 @@
 #include "data/token_shards.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -287,6 +290,27 @@ TEST(TokenShardWriter, InterruptedAttemptsAreHarmless) {
   smaller.append("other", Split::kTrain, Ids{1});
   smaller.finish();
   EXPECT_FALSE(fs::exists(root / "t/web.train-00000.bin"));
+  EXPECT_EQ(complaint(root / "t"), "");
+}
+
+// A disk that fills up while writing: the cause is told, the attempt is cleaned away, the older result stays whole.
+TEST(TokenShardWriter, FullDiskLeavesTheOlderResult) {
+  const TemporaryDirectory root;
+  write_small(root / "t");
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  const rlimit small{.rlim_cur = 1 << 16, .rlim_max = limit.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string message = message_of<IoError>([&] {
+    TokenShardWriter writer(root / "t", settings(10, 0));
+    writer.append("web", Split::kTrain, Ids(100000, 1));
+    writer.finish();
+  });
+  setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_TRUE(contains(message, "web.train-00000.bin: writing")) << message;
+  EXPECT_FALSE(fs::exists(root / "t/.partial"));
   EXPECT_EQ(complaint(root / "t"), "");
 }
 
