@@ -49,8 +49,8 @@ TEST(Safetensors, ReadsWhatTheLibraryWrote) {
     const Json& tensors = expected["tensors_in_file_order"];
     ASSERT_EQ(header.tensors.size(), tensors.size()) << name;
     for (size_t i = 0; i < tensors.size(); ++i) {
-      EXPECT_EQ(header.tensors[i].name, tensors[i]["name"]) << name;
-      EXPECT_EQ(header.tensors[i].dtype, tensors[i]["dtype"]) << name;
+      EXPECT_EQ(header.tensors[i].name, tensors[i]["name"].get<std::string>()) << name;
+      EXPECT_EQ(header.tensors[i].dtype, tensors[i]["dtype"].get<std::string>()) << name;
       EXPECT_EQ(header.tensors[i].shape, tensors[i]["shape"].get<Shape>()) << name;
       EXPECT_EQ(read_tensor(source, source.at(header.tensors[i].name)), from_hex(tensors[i]["hex"])) << name;
     }
@@ -71,7 +71,7 @@ TEST(Safetensors, WritesTheBytesOfTheLibrary) {
       tensors.push_back({tensor["name"], tensor["dtype"], tensor["shape"].get<Shape>(), data[i]});
     }
     const Metadata metadata = expected["metadata"].is_null() ? Metadata{} : expected["metadata"].get<Metadata>();
-    EXPECT_EQ(sha256_hex(written(tensors, metadata)), expected["sha256"]) << name;
+    EXPECT_EQ(sha256_hex(written(tensors, metadata)), expected["sha256"].get<std::string>()) << name;
   }
 }
 
