@@ -8,13 +8,13 @@ namespace dz::numerics {
 // Names the contract that a run was made under; it changes with every change of bits.
 inline constexpr const char* kNumericsId = "cpu-v0";
 
-inline constexpr float kLog2E = 0x1.715476p+0f;        // log2(e), nearest float
-inline constexpr float kLowest = -0x1.fffffep+127f;    // where a running maximum starts
+inline constexpr float kLog2E = 0x1.715476p+0f;      // log2(e), nearest float
+inline constexpr float kLowest = -0x1.fffffep+127f;  // where a running maximum starts
 inline constexpr float kSmallestNormal = 0x1p-126f;
 inline constexpr float kInfinity = __builtin_inff();
 
 // exp2: 2^f = 1 + f (c1 + f (c2 + ... c6)) on [-1/2, 1/2]; relative error of the polynomial 1.3e-8, c0 = 1 makes exp2(0) exact.
-inline constexpr float kRoundMagic = 0x1.8p+23f;       // x + kRoundMagic holds x rounded to an integer in its low bits
+inline constexpr float kRoundMagic = 0x1.8p+23f;  // x + kRoundMagic holds x rounded to an integer in its low bits
 inline constexpr uint32_t kRoundMagicBits = 0x4b400000u;
 inline constexpr float kExp2C1 = 0x1.62e430p-1f;
 inline constexpr float kExp2C2 = 0x1.ebfb94p-3f;

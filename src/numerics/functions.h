@@ -29,15 +29,15 @@ DZ_INLINE float exp2(float x) {
   p = fma(p, f, 1.0f);
   const uint32_t n = std::bit_cast<uint32_t>(t) - kRoundMagicBits;
   const float scaled = std::bit_cast<float>(std::bit_cast<uint32_t>(p) + (n << 23));
-  return x != x ? x : scaled;           // the exponent arithmetic could turn a NaN with a payload into a number
+  return x != x ? x : scaled;  // the exponent arithmetic could turn a NaN with a payload into a number
 }
 
 // Natural logarithm; 1.2 ulp at most. log(1) = +0; log(+-0 and denormals) = -inf, log(inf) = inf, log(x < 0) = NaN, NaN stays.
 DZ_INLINE float log(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
-  const uint32_t above = bits - kSqrtHalfBits;                                    // mantissa in [sqrt(1/2), sqrt(2))
+  const uint32_t above = bits - kSqrtHalfBits;  // mantissa in [sqrt(1/2), sqrt(2))
   const float e = static_cast<float>(static_cast<int32_t>(above) >> 23);
-  const float f = std::bit_cast<float>(bits - (above & kExponentMask)) - 1.0f;   // exact
+  const float f = std::bit_cast<float>(bits - (above & kExponentMask)) - 1.0f;  // exact
   const float f2 = f * f;
   float p = kLogP8;
   p = fma(p, f, kLogP7);
@@ -54,7 +54,7 @@ DZ_INLINE float log(float x) {
   y = f + y;
   y = fma(e, kLn2High, y);
   y = x < kSmallestNormal ? (x > -kSmallestNormal ? -kInfinity : __builtin_nanf("")) : y;
-  return x < kInfinity ? y : x;                                                   // inf and NaN stay
+  return x < kInfinity ? y : x;  // inf and NaN stay
 }
 
 }  // namespace dz::numerics

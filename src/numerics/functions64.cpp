@@ -67,9 +67,19 @@ double exp_of(Pair x) {
   Pair r = two_sum(fma(-n, kLn2[0], x.high), -(n * kLn2[1]));
   r = fast_two_sum(r.high, r.low + fma(-n, kLn2[2], x.low));
   // e^r = 1 + (r + r^2 (1/2! + r/3! + ... + r^12/14!)), |r| <= 0.347
-  static constexpr double kInverseFactorials[] = {1.0 / 87178291200.0, 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
-                                                  1.0 / 362880.0,      1.0 / 40320.0,      1.0 / 5040.0,      1.0 / 720.0,      1.0 / 120.0,
-                                                  1.0 / 24.0,          1.0 / 6.0,          0.5};
+  static constexpr double kInverseFactorials[] = {1.0 / 87178291200.0,
+                                                  1.0 / 6227020800.0,
+                                                  1.0 / 479001600.0,
+                                                  1.0 / 39916800.0,
+                                                  1.0 / 3628800.0,
+                                                  1.0 / 362880.0,
+                                                  1.0 / 40320.0,
+                                                  1.0 / 5040.0,
+                                                  1.0 / 720.0,
+                                                  1.0 / 120.0,
+                                                  1.0 / 24.0,
+                                                  1.0 / 6.0,
+                                                  0.5};
   double p = 0.0;
   for (const double c : kInverseFactorials) p = fma(p, r.high, c);
   const Pair tail = fast_two_sum(r.high, fma(r.high * r.high, p, r.low * (1.0 + r.high)));

@@ -26,8 +26,8 @@ PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xd2511f53u} * counter[0];
     const uint64_t b = uint64_t{0xcd9e8d57u} * counter[2];
-    counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
-               static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
+    counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b), static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1],
+               static_cast<uint32_t>(a)};
     key[0] += 0x9e3779b9u;
     key[1] += 0xbb67ae85u;
   }

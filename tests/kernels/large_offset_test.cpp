@@ -40,13 +40,29 @@ TEST(LargeOffsets, LossRowsBeyondTwoToThe31) {
   std::vector<float> last = values.make<float>(vocab, 5.0f);
   std::copy(last.begin(), last.end(), logits.data() + (rows - 1) * vocab);
   targets.back() = 123;
-  CrossEntropy<bf16> args{.rows = rows, .vocab = vocab, .logits = logits.data(), .targets = targets.data(), .weight = 0.5f, .z_loss = 1e-5f, .dlogits = dlogits.data(), .ce = ce.data(), .z = z.data()};
+  CrossEntropy<bf16> args{.rows = rows,
+                          .vocab = vocab,
+                          .logits = logits.data(),
+                          .targets = targets.data(),
+                          .weight = 0.5f,
+                          .z_loss = 1e-5f,
+                          .dlogits = dlogits.data(),
+                          .ce = ce.data(),
+                          .z = z.data()};
   forms<bf16>(scalar()).cross_entropy(args, rows - 1, rows);
 
   std::vector<bf16> alone(static_cast<size_t>(vocab));
   float ce_alone = 0, z_alone = 0;
   const int32_t target = 123;
-  args = {.rows = 1, .vocab = vocab, .logits = last.data(), .targets = &target, .weight = 0.5f, .z_loss = 1e-5f, .dlogits = alone.data(), .ce = &ce_alone, .z = &z_alone};
+  args = {.rows = 1,
+          .vocab = vocab,
+          .logits = last.data(),
+          .targets = &target,
+          .weight = 0.5f,
+          .z_loss = 1e-5f,
+          .dlogits = alone.data(),
+          .ce = &ce_alone,
+          .z = &z_alone};
   forms<bf16>(scalar()).cross_entropy(args, 0, 1);
   EXPECT_EQ(bits(ce.back()), bits(ce_alone));
   EXPECT_EQ(std::memcmp(dlogits.data() + (rows - 1) * vocab, alone.data(), alone.size() * sizeof(bf16)), 0);
@@ -80,9 +96,19 @@ TEST(LargeOffsets, GemmStridesBeyondTwoToThe31) {
     std::copy_n(small_b.begin() + i * depth, depth, b.data() + i * stride);
   }
   std::vector<float> far(4), near(4);
-  Gemm<bf16> g{.m = 2, .n = 2, .k = depth, .a = a.data(), .a_row = stride, .b = b.data(), .b_row = 1, .b_col = stride, .acc = far.data(), .acc_stride = 2};
+  Gemm<bf16> g{
+      .m = 2, .n = 2, .k = depth, .a = a.data(), .a_row = stride, .b = b.data(), .b_row = 1, .b_col = stride, .acc = far.data(), .acc_stride = 2};
   forms<bf16>(scalar()).gemm(g, nullptr);
-  g = {.m = 2, .n = 2, .k = depth, .a = small_a.data(), .a_row = depth, .b = small_b.data(), .b_row = 1, .b_col = depth, .acc = near.data(), .acc_stride = 2};
+  g = {.m = 2,
+       .n = 2,
+       .k = depth,
+       .a = small_a.data(),
+       .a_row = depth,
+       .b = small_b.data(),
+       .b_row = 1,
+       .b_col = depth,
+       .acc = near.data(),
+       .acc_stride = 2};
   forms<bf16>(scalar()).gemm(g, nullptr);
   EXPECT_TRUE(same_bits(far, near));
 }

@@ -55,8 +55,26 @@ Outputs<T> run(const Inputs<T>& in, int threads = 1) {
   o.dq.assign(in.q.size(), 9.0f);
   o.dk.assign(in.k.size(), 9.0f);
   o.dv.resize(in.v.size());
-  attention_forward(AttentionForward<T>{.shape = shape_of(in), .q = in.q.data(), .k = in.k.data(), .v = in.v.data(), .out = o.out.data(), .row_max = o.row_max.data(), .row_scale = o.row_scale.data()}, pool);
-  attention_backward(AttentionBackward<T>{.shape = shape_of(in), .q = in.q.data(), .k = in.k.data(), .v = in.v.data(), .out = o.out.data(), .dout = in.dout.data(), .row_max = o.row_max.data(), .row_scale = o.row_scale.data(), .dq = o.dq.data(), .dk = o.dk.data(), .dv = o.dv.data()}, pool);
+  attention_forward(AttentionForward<T>{.shape = shape_of(in),
+                                        .q = in.q.data(),
+                                        .k = in.k.data(),
+                                        .v = in.v.data(),
+                                        .out = o.out.data(),
+                                        .row_max = o.row_max.data(),
+                                        .row_scale = o.row_scale.data()},
+                    pool);
+  attention_backward(AttentionBackward<T>{.shape = shape_of(in),
+                                          .q = in.q.data(),
+                                          .k = in.k.data(),
+                                          .v = in.v.data(),
+                                          .out = o.out.data(),
+                                          .dout = in.dout.data(),
+                                          .row_max = o.row_max.data(),
+                                          .row_scale = o.row_scale.data(),
+                                          .dq = o.dq.data(),
+                                          .dk = o.dk.data(),
+                                          .dv = o.dv.data()},
+                     pool);
   return o;
 }
 
@@ -127,7 +145,8 @@ constexpr ShapeCase kCases[] = {{1, 1, 1, 1, 4, 0, false}, {2, 70, 4, 2, 24, 0, 
 
 template <class T>
 Inputs<T> make(const ShapeCase& c) {
-  Inputs<T> in = make<T>(AttentionShape{.instances = c.instances, .keys = c.keys, .heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .window = c.window});
+  Inputs<T> in = make<T>(
+      AttentionShape{.instances = c.instances, .keys = c.keys, .heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .window = c.window});
   for (int64_t i = 0; c.documents && i < c.instances * c.keys; ++i) in.first_visible.push_back(static_cast<int32_t>(i % c.keys / 50 * 50));
   return in;
 }
@@ -249,7 +268,9 @@ TYPED_TEST(RefAttention, DecodingARowGivesTheBitsOfTheFullPass) {
       AttentionShape shape = in.shape;
       shape.keys = position + 1;
       shape.first_query = position;
-      attention_forward(AttentionForward<TypeParam>{.shape = shape, .q = in.q.data() + position * width, .k = in.k.data(), .v = in.v.data(), .out = row.data()}, pool);
+      attention_forward(
+          AttentionForward<TypeParam>{.shape = shape, .q = in.q.data() + position * width, .k = in.k.data(), .v = in.v.data(), .out = row.data()},
+          pool);
       EXPECT_EQ(std::memcmp(row.data(), full.data() + position * width, row.size() * sizeof(TypeParam)), 0) << window << " " << position;
     }
   }

@@ -61,9 +61,9 @@ struct GemmCase {
   int64_t m, n, k, segment;
   bool a_transposed, b_transposed;
 };
-constexpr GemmCase kCases[] = {{1, 1, 1, 0, false, false},    {3, 5, 31, 0, false, true},    {2, 3, 32, 0, true, false},   {65, 66, 33, 0, false, false},
-                               {7, 70, 100, 0, true, true},   {5, 9, 120, 40, true, false},  {4, 4, 99, 33, true, false},  {130, 3, 64, 0, false, true},
-                               {24, 24, 24, 0, false, true},  {2, 2, 257, 64, true, true}};
+constexpr GemmCase kCases[] = {{1, 1, 1, 0, false, false},   {3, 5, 31, 0, false, true},   {2, 3, 32, 0, true, false},  {65, 66, 33, 0, false, false},
+                               {7, 70, 100, 0, true, true},  {5, 9, 120, 40, true, false}, {4, 4, 99, 33, true, false}, {130, 3, 64, 0, false, true},
+                               {24, 24, 24, 0, false, true}, {2, 2, 257, 64, true, true}};
 
 template <class T>
 struct Problem {
@@ -75,10 +75,25 @@ struct Problem {
 template <class T>
 Problem<T> make(const GemmCase& c, float scale = 1.0f) {
   Values values(static_cast<uint64_t>(c.m * 1000 + c.k));
-  Problem<T> p{.a = values.make<T>(c.m * c.k, scale), .b = values.make<T>(c.k * c.n, scale), .start = values.make<float>(c.m * c.n, scale * scale), .acc = {}, .g = {}};
+  Problem<T> p{.a = values.make<T>(c.m * c.k, scale),
+               .b = values.make<T>(c.k * c.n, scale),
+               .start = values.make<float>(c.m * c.n, scale * scale),
+               .acc = {},
+               .g = {}};
   p.acc = p.start;
-  p.g = {.m = c.m, .n = c.n, .k = c.k, .a = p.a.data(), .a_row = c.a_transposed ? 1 : c.k, .a_col = c.a_transposed ? c.m : 1, .b = p.b.data(),
-         .b_row = c.b_transposed ? 1 : c.n, .b_col = c.b_transposed ? c.k : 1, .k_segment = c.segment, .acc = p.acc.data(), .acc_stride = c.n, .accumulate = true};
+  p.g = {.m = c.m,
+         .n = c.n,
+         .k = c.k,
+         .a = p.a.data(),
+         .a_row = c.a_transposed ? 1 : c.k,
+         .a_col = c.a_transposed ? c.m : 1,
+         .b = p.b.data(),
+         .b_row = c.b_transposed ? 1 : c.n,
+         .b_col = c.b_transposed ? c.k : 1,
+         .k_segment = c.segment,
+         .acc = p.acc.data(),
+         .acc_stride = c.n,
+         .accumulate = true};
   return p;
 }
 
@@ -110,7 +125,17 @@ TYPED_TEST(RefGemm, PaddingTurnsMinusZeroIntoPlusZero) {
   const TypeParam tiny = numerics::round_to<TypeParam>(0x1p-80f), negative = numerics::round_to<TypeParam>(-0x1p-80f);
   const std::vector<TypeParam> a(2, tiny), b(2, negative);
   std::vector<float> acc = {-0.0f};
-  const Gemm<TypeParam> g{.m = 1, .n = 1, .k = 2, .a = a.data(), .a_row = 2, .b = b.data(), .b_row = 1, .b_col = 1, .acc = acc.data(), .acc_stride = 1, .accumulate = true};
+  const Gemm<TypeParam> g{.m = 1,
+                          .n = 1,
+                          .k = 2,
+                          .a = a.data(),
+                          .a_row = 2,
+                          .b = b.data(),
+                          .b_row = 1,
+                          .b_col = 1,
+                          .acc = acc.data(),
+                          .acc_stride = 1,
+                          .accumulate = true};
   const std::vector<float> start = acc;
   forms<TypeParam>(scalar()).gemm(g, nullptr);
   EXPECT_EQ(bits(acc[0]), 0u);
@@ -165,7 +190,8 @@ TYPED_TEST(RefGemm, AgreesWithFloat64) {
   std::vector<double> exact = doubles(p.start);
   for (int64_t i = 0; i < p.g.m; ++i) {
     for (int64_t j = 0; j < p.g.n; ++j) {
-      for (int64_t k = 0; k < p.g.k; ++k) exact[static_cast<size_t>(i * p.g.n + j)] += double{to_float(p.g.a[i * p.g.a_row + k])} * double{to_float(p.g.b[k + j * p.g.b_col])};
+      for (int64_t k = 0; k < p.g.k; ++k)
+        exact[static_cast<size_t>(i * p.g.n + j)] += double{to_float(p.g.a[i * p.g.a_row + k])} * double{to_float(p.g.b[k + j * p.g.b_col])};
     }
   }
   EXPECT_LE(relative_error(p.acc, exact), 5e-7);

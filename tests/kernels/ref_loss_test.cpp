@@ -26,7 +26,16 @@ Loss<T> run(const std::vector<float>& logits, const std::vector<int32_t>& target
   Loss<T> out{.dlogits = std::vector<T>(logits.size()), .ce = std::vector<float>(targets.size()), .z = std::vector<float>(targets.size())};
   activate(Isa::kScalar);
   ThreadPool pool(threads);
-  cross_entropy(CrossEntropy<T>{.rows = rows, .vocab = static_cast<int64_t>(logits.size()) / rows, .logits = logits.data(), .targets = targets.data(), .weight = weight, .z_loss = z_loss, .dlogits = out.dlogits.data(), .ce = out.ce.data(), .z = out.z.data()}, pool);
+  cross_entropy(CrossEntropy<T>{.rows = rows,
+                                .vocab = static_cast<int64_t>(logits.size()) / rows,
+                                .logits = logits.data(),
+                                .targets = targets.data(),
+                                .weight = weight,
+                                .z_loss = z_loss,
+                                .dlogits = out.dlogits.data(),
+                                .ce = out.ce.data(),
+                                .z = out.z.data()},
+                pool);
   return out;
 }
 

@@ -74,7 +74,8 @@ TYPED_TEST(RefRows, NormForward) {
     const auto weight = values.make<float>(width);
     std::vector<TypeParam> y(x.size());
     std::vector<float> rstd(rows);
-    RmsNormForward<TypeParam> args{.rows = rows, .width = width, .eps = 1e-6f, .x = x.data(), .weight = weight.data(), .y = y.data(), .rstd = rstd.data()};
+    RmsNormForward<TypeParam> args{
+        .rows = rows, .width = width, .eps = 1e-6f, .x = x.data(), .weight = weight.data(), .y = y.data(), .rstd = rstd.data()};
     forms<TypeParam>(scalar()).rmsnorm_forward(args, 0, rows);
     Doubles expected = norm(doubles(x), doubles(weight), 1e-6);
     EXPECT_LE(relative_error(y, expected), one_rounding<TypeParam>()) << width;
@@ -93,12 +94,16 @@ TYPED_TEST(RefRows, NormBackward) {
     const auto weight = values.make<float>(width);
     std::vector<TypeParam> y(x.size()), dx(x.size());
     std::vector<float> rstd(rows), grad(static_cast<size_t>(width), 0.0f);
-    forms<TypeParam>(scalar()).rmsnorm_forward({.rows = rows, .width = width, .eps = 1e-6f, .x = x.data(), .weight = weight.data(), .y = y.data(), .rstd = rstd.data()}, 0, rows);
-    forms<TypeParam>(scalar()).rmsnorm_backward({.rows = rows, .width = width, .dy = dy.data(), .x = x.data(), .weight = weight.data(), .rstd = rstd.data(), .dx = dx.data()}, 0, rows);
+    forms<TypeParam>(scalar()).rmsnorm_forward(
+        {.rows = rows, .width = width, .eps = 1e-6f, .x = x.data(), .weight = weight.data(), .y = y.data(), .rstd = rstd.data()}, 0, rows);
+    forms<TypeParam>(scalar()).rmsnorm_backward(
+        {.rows = rows, .width = width, .dy = dy.data(), .x = x.data(), .weight = weight.data(), .rstd = rstd.data(), .dx = dx.data()}, 0, rows);
     const Doubles expected = numeric_gradient([&](const Doubles& v) { return norm(v, doubles(weight), 1e-6); }, doubles(x), doubles(dy));
     EXPECT_LE(relative_error(dx, expected), one_rounding<TypeParam>());
-    forms<TypeParam>(scalar()).norm_weight_grad({.rows = rows, .width = width, .segment = 2, .dy = dy.data(), .x = x.data(), .rstd = rstd.data(), .grad = grad.data()}, 0, width);
-    EXPECT_LE(relative_error(grad, numeric_gradient([&](const Doubles& w) { return norm(doubles(x), w, 1e-6); }, doubles(weight), doubles(dy))), 1e-6);
+    forms<TypeParam>(scalar()).norm_weight_grad(
+        {.rows = rows, .width = width, .segment = 2, .dy = dy.data(), .x = x.data(), .rstd = rstd.data(), .grad = grad.data()}, 0, width);
+    EXPECT_LE(relative_error(grad, numeric_gradient([&](const Doubles& w) { return norm(doubles(x), w, 1e-6); }, doubles(weight), doubles(dy))),
+              1e-6);
   }
 }
 
@@ -111,13 +116,43 @@ TYPED_TEST(RefRows, QkNormRope) {
   const auto dy = values.make<float>(rows * width);
   std::vector<TypeParam> y(x.size()), dx(x.size());
   std::vector<float> rstd(rows), d = dy, grad(static_cast<size_t>(width), 0.0f);
-  forms<TypeParam>(scalar()).qk_norm_rope_forward({.rows = rows, .heads = heads, .head_dim = dim, .positions = positions, .eps = 1e-6f, .x = x.data(), .weight = weight.data(), .cos = table.cos.data(), .sin = table.sin.data(), .y = y.data(), .rstd = rstd.data()}, 0, rows);
+  forms<TypeParam>(scalar()).qk_norm_rope_forward({.rows = rows,
+                                                   .heads = heads,
+                                                   .head_dim = dim,
+                                                   .positions = positions,
+                                                   .eps = 1e-6f,
+                                                   .x = x.data(),
+                                                   .weight = weight.data(),
+                                                   .cos = table.cos.data(),
+                                                   .sin = table.sin.data(),
+                                                   .y = y.data(),
+                                                   .rstd = rstd.data()},
+                                                  0, rows);
   const auto forward = [&](const Doubles& v, const Doubles& w) { return rotate(norm(v, w, 1e-6), heads, dim, positions, table); };
   EXPECT_LE(relative_error(y, forward(doubles(x), doubles(weight))), one_rounding<TypeParam>());
-  forms<TypeParam>(scalar()).qk_norm_rope_backward({.rows = rows, .heads = heads, .head_dim = dim, .positions = positions, .dy = d.data(), .x = x.data(), .weight = weight.data(), .rstd = rstd.data(), .cos = table.cos.data(), .sin = table.sin.data(), .dx = dx.data()}, 0, rows);
+  forms<TypeParam>(scalar()).qk_norm_rope_backward({.rows = rows,
+                                                    .heads = heads,
+                                                    .head_dim = dim,
+                                                    .positions = positions,
+                                                    .dy = d.data(),
+                                                    .x = x.data(),
+                                                    .weight = weight.data(),
+                                                    .rstd = rstd.data(),
+                                                    .cos = table.cos.data(),
+                                                    .sin = table.sin.data(),
+                                                    .dx = dx.data()},
+                                                   0, rows);
   const Doubles expected = numeric_gradient([&](const Doubles& v) { return forward(v, doubles(weight)); }, doubles(x), doubles(dy));
   EXPECT_LE(relative_error(dx, expected), one_rounding<TypeParam>());
-  forms<TypeParam>(scalar()).norm_weight_grad({.rows = rows, .width = width, .segment = positions, .dy = nullptr, .dy_f32 = d.data(), .x = x.data(), .rstd = rstd.data(), .grad = grad.data()}, 0, width);
+  forms<TypeParam>(scalar()).norm_weight_grad({.rows = rows,
+                                               .width = width,
+                                               .segment = positions,
+                                               .dy = nullptr,
+                                               .dy_f32 = d.data(),
+                                               .x = x.data(),
+                                               .rstd = rstd.data(),
+                                               .grad = grad.data()},
+                                              0, width);
   EXPECT_LE(relative_error(grad, numeric_gradient([&](const Doubles& w) { return forward(doubles(x), w); }, doubles(weight), doubles(dy))), 1e-6);
 }
 
@@ -129,7 +164,17 @@ TYPED_TEST(RefRows, QkNormRopeOfOneRowAtItsPosition) {  // what decoding calls: 
   const auto weight = values.make<float>(width);
   std::vector<TypeParam> y(x.size()), one(static_cast<size_t>(width));
   std::vector<float> rstd(positions);
-  QkNormRopeForward<TypeParam> args{.rows = positions, .heads = heads, .head_dim = dim, .positions = positions, .eps = 1e-6f, .x = x.data(), .weight = weight.data(), .cos = table.cos.data(), .sin = table.sin.data(), .y = y.data(), .rstd = rstd.data()};
+  QkNormRopeForward<TypeParam> args{.rows = positions,
+                                    .heads = heads,
+                                    .head_dim = dim,
+                                    .positions = positions,
+                                    .eps = 1e-6f,
+                                    .x = x.data(),
+                                    .weight = weight.data(),
+                                    .cos = table.cos.data(),
+                                    .sin = table.sin.data(),
+                                    .y = y.data(),
+                                    .rstd = rstd.data()};
   forms<TypeParam>(scalar()).qk_norm_rope_forward(args, 0, positions);
   args.rows = 1;
   args.positions = 1;
@@ -152,7 +197,8 @@ TYPED_TEST(RefRows, Swiglu) {
   const auto gate = values.make<TypeParam>(count, 9.0f), up = values.make<TypeParam>(count), dout = values.make<TypeParam>(count);
   std::vector<TypeParam> out(gate.size()), dgate(gate.size()), dup(gate.size());
   forms<TypeParam>(scalar()).swiglu_forward({.count = count, .gate = gate.data(), .up = up.data(), .out = out.data()}, 0, count);
-  forms<TypeParam>(scalar()).swiglu_backward({.count = count, .dout = dout.data(), .gate = gate.data(), .up = up.data(), .dgate = dgate.data(), .dup = dup.data()}, 0, count);
+  forms<TypeParam>(scalar()).swiglu_backward(
+      {.count = count, .dout = dout.data(), .gate = gate.data(), .up = up.data(), .dgate = dgate.data(), .dup = dup.data()}, 0, count);
   Doubles expected, expected_dgate, expected_dup;
   for (size_t i = 0; i < gate.size(); ++i) {
     const double g = to_float(gate[i]), u = to_float(up[i]), d = to_float(dout[i]);
@@ -166,11 +212,13 @@ TYPED_TEST(RefRows, Swiglu) {
 }
 
 TYPED_TEST(RefRows, SwigluAtTheEnds) {
-  const std::vector<TypeParam> gate = {numerics::round_to<TypeParam>(-1e30f), numerics::round_to<TypeParam>(1e30f), numerics::round_to<TypeParam>(0.0f)};
+  const std::vector<TypeParam> gate = {numerics::round_to<TypeParam>(-1e30f), numerics::round_to<TypeParam>(1e30f),
+                                       numerics::round_to<TypeParam>(0.0f)};
   const std::vector<TypeParam> one(3, numerics::round_to<TypeParam>(1.0f));
   std::vector<TypeParam> out(3), dgate(3), dup(3);
   forms<TypeParam>(scalar()).swiglu_forward({.count = 3, .gate = gate.data(), .up = one.data(), .out = out.data()}, 0, 3);
-  forms<TypeParam>(scalar()).swiglu_backward({.count = 3, .dout = one.data(), .gate = gate.data(), .up = one.data(), .dgate = dgate.data(), .dup = dup.data()}, 0, 3);
+  forms<TypeParam>(scalar()).swiglu_backward(
+      {.count = 3, .dout = one.data(), .gate = gate.data(), .up = one.data(), .dgate = dgate.data(), .dup = dup.data()}, 0, 3);
   EXPECT_EQ(to_float(out[0]), 0.0f);
   EXPECT_EQ(to_float(out[1]), to_float(gate[1]));
   EXPECT_EQ(to_float(dgate[0]), 0.0f);
@@ -188,8 +236,10 @@ float literal_column(const std::vector<T>& dy, int64_t width, int64_t column, in
     volatile float even = 0, odd = 0;
     for (int64_t i = first; i < first + 32; ++i) {
       const float value = i < end ? to_float(dy[static_cast<size_t>(i * width + column)]) : 0.0f;
-      if ((i - first) % 2 == 0) even = even + value;
-      else odd = odd + value;
+      if ((i - first) % 2 == 0)
+        even = even + value;
+      else
+        odd = odd + value;
     }
     volatile float both = even + odd;
     total = total + both;
@@ -221,7 +271,8 @@ TYPED_TEST(RefRows, EmbeddingCopiesAndAddsRowsInOrder) {
   const auto table = values.make<TypeParam>(vocab * width), dy = values.make<TypeParam>(rows * width);
   std::vector<TypeParam> y(static_cast<size_t>(rows * width));
   std::vector<float> grad(static_cast<size_t>(vocab * width), 0.0f);
-  forms<TypeParam>(scalar()).embedding_forward({.rows = rows, .width = width, .tokens = tokens.data(), .table = table.data(), .y = y.data()}, 0, rows);
+  forms<TypeParam>(scalar()).embedding_forward({.rows = rows, .width = width, .tokens = tokens.data(), .table = table.data(), .y = y.data()}, 0,
+                                               rows);
   forms<TypeParam>(scalar()).embedding_grad({.rows = rows, .width = width, .tokens = tokens.data(), .dy = dy.data(), .grad = grad.data()}, 0, width);
   for (size_t j = 0; j < 20; ++j) {
     EXPECT_EQ(to_float(y[40 + j]), to_float(table[60 + j]));

@@ -66,7 +66,20 @@ TEST(RefState, AdamWRoundsEveryOperation) {
   AdamWState state{.p = values.make<float>(count), .m = values.make<float>(count, 0.1f), .v = values.make<float>(count, 0.1f)};
   for (float& v : state.v) v = std::fabs(v);
   const AdamWState before = state;
-  AdamW args{.count = count, .clip = 0.37f, .decay = 0.99997f, .m_keep = 0.9f, .m_take = 0.1f, .v_keep = 0.95f, .v_take = 0.05f, .sqrt_bc2 = 0.6f, .eps = 1e-8f, .step = -4e-4f, .gradient = gradient.data(), .p = state.p.data(), .m = state.m.data(), .v = state.v.data()};
+  AdamW args{.count = count,
+             .clip = 0.37f,
+             .decay = 0.99997f,
+             .m_keep = 0.9f,
+             .m_take = 0.1f,
+             .v_keep = 0.95f,
+             .v_take = 0.05f,
+             .sqrt_bc2 = 0.6f,
+             .eps = 1e-8f,
+             .step = -4e-4f,
+             .gradient = gradient.data(),
+             .p = state.p.data(),
+             .m = state.m.data(),
+             .v = state.v.data()};
   scalar().adamw(args, 0, count);
   int fused_differs = 0;
   for (size_t i = 0; i < 200; ++i) {

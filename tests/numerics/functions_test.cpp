@@ -1,4 +1,6 @@
 // exp2, log and the double functions against the 80-bit functions of libm, which is an oracle here and nowhere in the path.
+#include "numerics/functions.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <limits>
 
 #include "base/check.h"
-#include "numerics/functions.h"
 #include "numerics/functions64.h"
 
 namespace dz::numerics {

@@ -29,7 +29,28 @@ Tile query_tile(const AttentionShape& shape, int64_t tile) {
 // acc[i, j] = row i of a times row j of b, both of length `depth`: [rows, columns], rows kTile apart.
 template <class T>
 void dot_rows(const T* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride, int64_t columns, int64_t depth, float* acc) {
-  gemm<T>({.m = rows, .n = columns, .k = depth, .a = a, .a_row = a_stride, .b = b, .b_row = 1, .b_col = b_stride, .acc = acc, .acc_stride = kTile}, nullptr);
+  gemm<T>({.m = rows, .n = columns, .k = depth, .a = a, .a_row = a_stride, .b = b, .b_row = 1, .b_col = b_stride, .acc = acc, .acc_stride = kTile},
+          nullptr);
+}
+
+// One operand of a product: element (i, j) at data[i * row + j * column].
+template <class T>
+struct Matrix {
+  const T* data = nullptr;
+  int64_t row = 0, column = 1;
+};
+
+// acc[rows, dim] += a b over `depth`, with rows of acc `stride` apart.
+template <class T>
+void add_product(Matrix<T> a, Matrix<T> b, int64_t rows, int64_t dim, int64_t depth, float* acc, int64_t stride) {
+  Gemm<T> product{.m = rows, .n = dim, .k = depth, .a = a.data, .a_row = a.row, .a_col = a.column};
+  product.b = b.data;
+  product.b_row = b.row;
+  product.b_col = b.column;
+  product.acc = acc;
+  product.acc_stride = stride;
+  product.accumulate = true;
+  gemm(product, nullptr);
 }
 
 // Row i of S into t = S * c, masked entries -inf.
@@ -39,6 +60,23 @@ void scale_and_mask(const AttentionShape& shape, int64_t instance, int64_t posit
     const int64_t key = keys.begin + j;
     row[j] = key < first || key > position ? -numerics::kInfinity : row[j] * c;
   }
+}
+
+// One key tile of the running softmax of a row: P from t, m and l brought up to date; returns alpha.
+template <class T>
+float softmax_step(const float* t, int64_t keys, T* p, float& m, float& l) {
+  float peak = m;
+  for (int64_t j = 0; j < keys; ++j) peak = t[j] > peak ? t[j] : peak;
+  const float alpha = numerics::exp2(m - peak);
+  numerics::RowSum<float> sum;
+  for (int64_t j = 0; j < keys; ++j) {
+    const float weight = numerics::exp2(t[j] - peak);
+    sum.add(weight);
+    p[j] = round_to<T>(weight);
+  }
+  l = l * alpha + sum.total();
+  m = peak;
+  return alpha;
 }
 
 template <class T>
@@ -61,23 +99,11 @@ void forward_tile(const AttentionForward<T>& args, int64_t instance, int64_t hea
     const int64_t kv_at = (instance * shape.keys + keys.begin) * kv_stride + kv_head * dim;
     dot_rows(args.q + first_row * q_stride + head * dim, q_stride, queries.size(), args.k + kv_at, kv_stride, keys.size(), dim, scores);
     for (int64_t i = 0; i < queries.size(); ++i) {
-      float* t = scores + i * kTile;
-      scale_and_mask(shape, instance, queries.begin + i, keys, c, t);
-      float peak = m[i];
-      for (int64_t j = 0; j < keys.size(); ++j) peak = t[j] > peak ? t[j] : peak;
-      const float alpha = numerics::exp2(m[i] - peak);
-      numerics::RowSum<float> sum;
-      for (int64_t j = 0; j < keys.size(); ++j) {
-        const float weight = numerics::exp2(t[j] - peak);
-        sum.add(weight);
-        p[i * kTile + j] = round_to<T>(weight);
-      }
-      l[i] = l[i] * alpha + sum.total();
-      m[i] = peak;
+      scale_and_mask(shape, instance, queries.begin + i, keys, c, scores + i * kTile);
+      const float alpha = softmax_step(scores + i * kTile, keys.size(), p + i * kTile, m[i], l[i]);
       for (int64_t d = 0; d < dim; ++d) o[i * dim + d] = o[i * dim + d] * alpha;
     }
-    gemm<T>({.m = queries.size(), .n = dim, .k = keys.size(), .a = p, .a_row = kTile, .b = args.v + kv_at, .b_row = kv_stride, .b_col = 1,
-                 .acc = o, .acc_stride = dim, .accumulate = true}, nullptr);
+    add_product<T>({p, kTile}, {args.v + kv_at, kv_stride}, queries.size(), dim, keys.size(), o, dim);
   }
   for (int64_t i = 0; i < queries.size(); ++i) {
     const float scale = l[i] == 0.0f ? 0.0f : 1.0f / l[i];
@@ -145,12 +171,9 @@ void backward_keys(const AttentionBackward<T>& args, int64_t instance, int64_t k
       const Tile queries = query_tile(shape, other);
       const int64_t q_at = (instance * shape.keys + queries.begin) * q_stride + head * dim;
       pair_gradient(args, instance, head, queries, keys, pair);
-      gemm<T>({.m = keys.size(), .n = dim, .k = queries.size(), .a = pair.p, .a_row = 1, .a_col = kTile, .b = args.dout + q_at,
-                   .b_row = q_stride, .b_col = 1, .acc = dv, .acc_stride = dim, .accumulate = true}, nullptr);
-      gemm<T>({.m = keys.size(), .n = dim, .k = queries.size(), .a = pair.ds, .a_row = 1, .a_col = kTile, .b = args.q + q_at,
-                   .b_row = q_stride, .b_col = 1, .acc = args.dk + kv_at, .acc_stride = kv_stride, .accumulate = true}, nullptr);
-      gemm<T>({.m = queries.size(), .n = dim, .k = keys.size(), .a = pair.ds, .a_row = kTile, .b = args.k + kv_at, .b_row = kv_stride,
-                   .b_col = 1, .acc = args.dq + q_at, .acc_stride = q_stride, .accumulate = true}, nullptr);
+      add_product<T>({pair.p, 1, kTile}, {args.dout + q_at, q_stride}, keys.size(), dim, queries.size(), dv, dim);
+      add_product<T>({pair.ds, 1, kTile}, {args.q + q_at, q_stride}, keys.size(), dim, queries.size(), args.dk + kv_at, kv_stride);
+      add_product<T>({pair.ds, kTile}, {args.k + kv_at, kv_stride}, queries.size(), dim, keys.size(), args.dq + q_at, q_stride);
     }
   }
   for (int64_t i = 0; i < keys.size(); ++i) {

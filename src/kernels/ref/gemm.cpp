@@ -16,6 +16,7 @@ using numerics::round_to;
 using numerics::to_float;
 
 constexpr int64_t kTile = 64;
+constexpr int64_t kNarrow = 32;  // the width used when a tile has no more columns, such as a head's
 constexpr int64_t kBlock = 32;
 
 // One 32-block of both operands as float, extended with +0.
@@ -32,21 +33,23 @@ void pack(const Gemm<T>& g, int64_t row, int64_t rows, int64_t column, int64_t c
   }
   for (int64_t p = 0; p < kBlock; ++p) {
     const T* from = g.b + k * g.b_row + p * g.b_row + column * g.b_col;
-    for (int64_t j = 0; j < kTile; ++j) panels.b[p][j] = p < depth && j < columns ? to_float(from[j * g.b_col]) : 0.0f;
+    for (int64_t j = 0; j < kTile; ++j) panels.b[p][j] = 0.0f;
+    for (int64_t j = 0; j < columns && p < depth; ++j) panels.b[p][j] = to_float(from[j * g.b_col]);
   }
 }
 
-// acc[i] = acc[i] + (even chain + odd chain) over one block.
+// acc[i] = acc[i] + (even chain + odd chain) over one block, for the first kWidth columns.
+template <int64_t kWidth>
 void add_block(const Panels& panels, int64_t rows, float (*acc)[kTile]) {
   for (int64_t i = 0; i < rows; ++i) {
-    float even[kTile] = {};
-    float odd[kTile] = {};
+    float even[kWidth] = {};
+    float odd[kWidth] = {};
     for (int64_t p = 0; p < kBlock; p += 2) {
       const float a0 = panels.a[i][p], a1 = panels.a[i][p + 1];
-      for (int64_t j = 0; j < kTile; ++j) even[j] = fma(a0, panels.b[p][j], even[j]);
-      for (int64_t j = 0; j < kTile; ++j) odd[j] = fma(a1, panels.b[p + 1][j], odd[j]);
+      for (int64_t j = 0; j < kWidth; ++j) even[j] = fma(a0, panels.b[p][j], even[j]);
+      for (int64_t j = 0; j < kWidth; ++j) odd[j] = fma(a1, panels.b[p + 1][j], odd[j]);
     }
-    for (int64_t j = 0; j < kTile; ++j) acc[i][j] = acc[i][j] + (even[j] + odd[j]);
+    for (int64_t j = 0; j < kWidth; ++j) acc[i][j] = acc[i][j] + (even[j] + odd[j]);
   }
 }
 
@@ -81,7 +84,7 @@ void multiply_tile(const Gemm<T>& g, int64_t row, int64_t column) {
     const int64_t end = std::min(g.k, begin + segment);
     for (int64_t k = begin; k < end; k += kBlock) {
       pack(g, row, rows, column, columns, k, std::min(kBlock, end - k), panels);
-      add_block(panels, rows, acc);
+      columns <= kNarrow ? add_block<kNarrow>(panels, rows, acc) : add_block<kTile>(panels, rows, acc);
     }
   }
   store(g, row, rows, column, columns, acc);
