@@ -45,14 +45,14 @@ int main(int argc, char** argv) {
   const double copy = copy_gbps(pool);
   fmt::print("copy {:.1f} GB/s, one core\n", copy);
   for (const Isa isa : available()) {
-    if (isa != Isa::kAvx2 && isa != Isa::kAvx512) continue;
-    const double peak = raw_peak_gflops(isa, DType::kF32, pool, 100);
-    fmt::print("{}: peak {:.1f} GFLOP/s\n", name_of(isa), peak);
+    if (isa == Isa::kScalar || isa == Isa::kAmx) continue;
+    const double peak_f32 = raw_peak_gflops(isa, DType::kF32, pool, 100), peak_bf16 = raw_peak_gflops(isa, DType::kBF16, pool, 100);
+    fmt::print("{}: peak {:.1f} GFLOP/s, with its bf16 instruction {:.1f}\n", name_of(isa), peak_f32, peak_bf16);
     for (const OpCase& one : op_cases(CaseSet::kBench)) {
       if (one.name.find(wanted) == std::string::npos) continue;
       const double seconds = seconds_of(one.prepare(OpFault::kNone), table_of(isa));
       if (one.flops > 0) {
-        const double rate = one.flops / seconds / 1e9;
+        const double rate = one.flops / seconds / 1e9, peak = one.name.find(" bf16 ") == std::string::npos ? peak_f32 : peak_bf16;
         fmt::print("  {:<75} {:8.1f} GFLOP/s  {:3.0f}% of peak\n", one.name, rate, 100 * rate / peak);
       } else {
         const double rate = one.bytes / seconds / 1e9;

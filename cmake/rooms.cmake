@@ -20,7 +20,7 @@ function(dz_room_library name sources rooms libraries)
 endfunction()
 
 # Kernels: files beside table.h and in ref/ are plain code; each other directory is compiled with its own instruction set.
-# simd/ holds the ops written once over 16 lanes and is compiled for AVX2 and for AVX-512 (DZ_SIMD names the namespace).
+# simd/ holds the ops written once over 16 lanes and is compiled for AVX2, AVX-512 and AVX512_BF16 (DZ_SIMD names the namespace).
 # GCC 12's own AVX-512 headers start from a self-initialised register and set off the two warnings wherever they are inlined.
 set(DZ_AVX512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -Wno-uninitialized -Wno-maybe-uninitialized)
 
@@ -31,6 +31,7 @@ function(dz_kernels)
   dz_room_library(kernels "${sources}" "${ARG_ROOMS}" "")
   dz_isa_files(avx2 simd -DDZ_SIMD=avx2)
   dz_isa_files(avx512 simd -DDZ_SIMD=avx512 ${DZ_AVX512})
+  dz_isa_files(avx512_bf16 simd -DDZ_SIMD=avx512_bf16 ${DZ_AVX512} -mavx512bf16)
   dz_isa_files(avx2 avx2 -DDZ_SIMD=avx2)
   dz_isa_files(avx512 avx512 -DDZ_SIMD=avx512 ${DZ_AVX512})
   dz_isa_files(avx512_bf16 avx512_bf16 ${DZ_AVX512} -mavx512bf16)

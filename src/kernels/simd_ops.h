@@ -12,5 +12,8 @@ void fill_ops(Table& table);
 namespace avx512 {
 void fill_ops(Table& table);
 }
+namespace avx512_bf16 {
+void fill_ops(Table& table);
+}
 
 }  // namespace dz::kernels

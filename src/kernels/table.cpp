@@ -19,12 +19,23 @@ namespace {
 
 constexpr std::array kAll = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx};
 
+// A CPU with AMX has AVX512_BF16 too.
+void fill_ops(Isa isa, Table& table) {
+  if (isa == Isa::kAvx2) {
+    avx2::fill_ops(table);
+  } else if (isa == Isa::kAvx512) {
+    avx512::fill_ops(table);
+  } else {
+    avx512_bf16::fill_ops(table);
+  }
+}
+
 Table make_table(Isa isa) {
   Table table;
   ref::fill(table);
   // Only what this CPU has: even entering pointers is code of that instruction set.
   if (isa != Isa::kScalar && cpu_has(isa)) {
-    isa == Isa::kAvx2 ? avx2::fill_ops(table) : avx512::fill_ops(table);
+    fill_ops(isa, table);
     fill_gemm(isa, table);
   }
   table.isa = isa;

@@ -3,6 +3,7 @@
 #include "kernels/simd/attention_mask.h"
 #include "kernels/simd/functions.h"
 #include "kernels/simd/ops.h"
+#include "kernels/simd/pack.h"
 #include "kernels/simd/tile.h"
 
 namespace dz::kernels::DZ_SIMD {
@@ -10,20 +11,24 @@ namespace {
 
 constexpr int kKeyVectors = static_cast<int>(kTile / kLanes);
 
+// Tiles in the layouts of tile.h.
+template <class Word>
 struct Scratch {
-  alignas(64) float q[kTile * kMaxHeadDim];
-  alignas(64) float k[kTile * kMaxHeadDim];  // keys by rows, then values by rows
-  alignas(64) float k_columns[kMaxHeadDim * kTile];
+  alignas(64) Word q[kTile * kMaxHeadDim];          // left
+  alignas(64) Word rows[kTile * kMaxHeadDim];       // keys on their way to columns, then values as right
+  alignas(64) Word k_columns[kMaxHeadDim * kTile];  // columns
+  alignas(64) Word p[kTile * kTile];                // left
   alignas(64) float o[kTile * kMaxHeadDim];
-  alignas(64) float p[kTile * kTile];  // t, then P
+  alignas(64) float t[kTile * kTile];  // S, then t
   alignas(64) float m[kTile], l[kTile], next_m[kTile], alpha[kTile], row_sum[kTile];
 };
 
 // t = S * c with masked entries -inf, and the new maximum of each row.
-DZ_INLINE void scale_and_mask(Scratch& s, const QueryRows& queries, int64_t key, float c) {
+template <class Word>
+DZ_INLINE void scale_and_mask(Scratch<Word>& s, const QueryRows& queries, int64_t key, float c) {
   const V16 c16 = splat(c), hidden = splat(-numerics::kInfinity);
   for (int64_t i = 0; i < queries.rows; ++i) {
-    float* row = s.p + i * kTile;
+    float* row = s.t + i * kTile;
     V16 t[kKeyVectors];
     for (int v = 0; v < kKeyVectors; ++v) t[v] = load(row + v * kLanes) * c16;
     if (!sees_all(queries, i, key)) {
@@ -40,16 +45,16 @@ DZ_INLINE void scale_and_mask(Scratch& s, const QueryRows& queries, int64_t key,
 }
 
 // P = exp2(t - m'), rounded to the compute type after its row sum; then l and O are brought to the new maximum.
-template <class T>
-DZ_INLINE void exponentials(Scratch& s, int64_t rows, int64_t width) {
+template <class T, class Word>
+DZ_INLINE void exponentials(Scratch<Word>& s, int64_t rows, int64_t width) {
   for (int64_t i = 0; i < rows; ++i) {
-    float* row = s.p + i * kTile;
+    const float* row = s.t + i * kTile;
     const V16 m = splat(s.next_m[i]);
     V16 lanes = zero();
     for (int v = 0; v < kKeyVectors; ++v) {
       const V16 p = exp2(load(row + v * kLanes) - m);
       lanes = lanes + p;
-      store(row + v * kLanes, round_as<T>(p));
+      store_left<T>(s.p, i, v, p);
     }
     s.row_sum[i] = sum(lanes);
   }
@@ -66,8 +71,8 @@ DZ_INLINE void exponentials(Scratch& s, int64_t rows, int64_t width) {
   }
 }
 
-template <class T>
-DZ_INLINE void finish(const AttentionForward<T>& args, const Scratch& s, const QueryRows& queries, int64_t instance, int64_t head) {
+template <class T, class Word>
+DZ_INLINE void finish(const AttentionForward<T>& args, const Scratch<Word>& s, const QueryRows& queries, int64_t instance, int64_t head) {
   const AttentionShape& shape = args.shape;
   const int64_t count = shape.keys - shape.first_query, first = queries.position - shape.first_query;
   const int64_t width = padded(shape.head_dim);
@@ -88,10 +93,11 @@ void query_tile(const AttentionForward<T>& args, int64_t instance, int64_t head,
   const int64_t kv_head = head / (shape.heads / shape.kv_heads), kv_stride = shape.kv_heads * shape.head_dim;
   const QueryRows queries = query_rows(shape, instance, tile);
   const float c = attention_scale(shape.head_dim).exponent;
-  Scratch s;
+  Scratch<typename WordFor<T>::Type> s;
   const T* q = args.q + ((instance * count + queries.position - shape.first_query) * shape.heads + head) * shape.head_dim;
-  widen_rows(q, shape.heads * shape.head_dim, queries.rows, shape.head_dim, kTile, s.q);
+  pack_left(q, shape.heads * shape.head_dim, queries.rows, shape.head_dim, s.q);
   clear(s.o, kTile * width);
+  clear(s.p, kTile * kTile);
   for (int64_t i = 0; i < kTile; ++i) {
     s.m[i] = s.next_m[i] = numerics::kLowest;
     s.l[i] = s.row_sum[i] = 0.0f;
@@ -101,13 +107,13 @@ void query_tile(const AttentionForward<T>& args, int64_t instance, int64_t head,
     if (!sees_tile(queries, key)) continue;
     const int64_t keys = shape.keys - key < kTile ? shape.keys - key : kTile;
     const int64_t at = (instance * shape.keys + key) * kv_stride + kv_head * shape.head_dim;
-    widen_rows(args.k + at, kv_stride, keys, shape.head_dim, kTile, s.k);
-    transpose(s.k, width, s.k_columns);
-    product(Left<false>{s.q, width}, s.k_columns, kTile, s.p, kTile, queries.rows, kTile, width, false);
+    pack_left(args.k + at, kv_stride, keys, shape.head_dim, s.rows);
+    transpose(s.rows, shape.head_dim, s.k_columns);
+    product(left(s.q, shape.head_dim), s.k_columns, s.t, queries.rows, kTile, width, false);
     scale_and_mask(s, queries, key, c);
     exponentials<T>(s, queries.rows, width);
-    widen_rows(args.v + at, kv_stride, keys, shape.head_dim, kTile, s.k);
-    product(Left<false>{s.p, kTile}, s.k, width, s.o, width, queries.rows, width, padded(keys), true);
+    pack_right(args.v + at, kv_stride, keys, shape.head_dim, s.rows);
+    product(left(s.p, kTile), s.rows, s.o, queries.rows, width, padded(keys), true);
   }
   finish(args, s, queries, instance, head);
 }

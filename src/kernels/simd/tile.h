@@ -1,7 +1,12 @@
-// Small products on stack scratch for attention, in the order of the matrix product (kernels/gemm.h), and the moves that feed them.
+// Small products on stack scratch for attention, in the order of the matrix product (kernels/gemm.h).
 //
-// A tile is a row-major float array whose row length is a multiple of 32 ("padded"): what lies past the end of a head or of an instance is +0,
-// so that the blocks of 32 need no tails.
+// An operand is a tile of words. A word holds one k (float), or, where the CPU multiplies bf16 pairs, the k and k + 2 of one chain (Pair), so that
+// both kinds are walked alike: words with even index make the even chain of a 32-block, words with odd index the odd one. Three layouts, `wide`
+// being the row length padded to 32; past the end of a head or of an instance there is +0, so that blocks need no tails:
+//   left     [rows][wide / k per word]   k along the elements of a row
+//   right    [rows / k per word][wide]   k along the rows; also a left operand that is used transposed
+//   columns  [wide / k per word][rows]   `left`, transposed: a right operand whose k lies along the elements of its rows
+// For floats `left` and `right` are the same.
 #pragma once
 
 #include "kernels/simd/v16.h"
@@ -13,19 +18,65 @@ inline constexpr int64_t kKBlock = 32;
 
 DZ_INLINE int64_t padded(int64_t size) { return (size + kKBlock - 1) / kKBlock * kKBlock; }
 
-// The left operand: element (i, k) is at data[i * stride + k], or at data[k * stride + i] when transposed.
-template <bool transposed>
-struct Left {
-  const float* data;
-  int64_t stride;
-  DZ_INLINE V16 at(int64_t i, int64_t k) const { return splat(transposed ? data[k * stride + i] : data[i * stride + k]); }
+template <class T>
+struct WordFor {
+  using Type = float;
 };
 
+#ifdef __AVX512BF16__
+
+// VDPBF16PS computes fma(low, fma(high, sum)): high = k, low = k + 2 walks one chain two steps at a time.
+struct Pair {
+  uint32_t bits;
+};
+
+template <>
+struct WordFor<bf16> {
+  using Type = Pair;
+};
+
+DZ_INLINE V16 load_words(const Pair* p) { return {_mm512_castsi512_ps(_mm512_loadu_si512(p))}; }
+DZ_INLINE V16 splat_word(Pair word) { return {_mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(word.bits)))}; }
+DZ_INLINE V16 multiply_add(Pair, V16 a, V16 b, V16 c) {
+  return {_mm512_dpbf16_ps(c.v, (__m512bh)_mm512_castps_si512(a.v), (__m512bh)_mm512_castps_si512(b.v))};
+}
+
+#endif
+
+DZ_INLINE V16 load_words(const float* p) { return load(p); }
+DZ_INLINE V16 splat_word(float word) { return splat(word); }
+DZ_INLINE V16 multiply_add(float, V16 a, V16 b, V16 c) { return fma(a, b, c); }
+
+// The k that a word holds.
+template <class Word>
+DZ_INLINE constexpr int64_t k_per_word() {
+  return __is_same(Word, float) ? 1 : 2;
+}
+
+// The left operand of a product: words (i, w) at data[i * stride + w], or at data[w * stride + i] when it is used transposed.
+template <class Word, bool transposed>
+struct Left {
+  const Word* data;
+  int64_t stride;
+  DZ_INLINE V16 at(int64_t i, int64_t w) const { return splat_word(transposed ? data[w * stride + i] : data[i * stride + w]); }
+};
+
+// A `left` tile of rows of `size` elements as a left operand, and a `right` tile as a transposed one.
+template <class Word>
+DZ_INLINE Left<Word, false> left(const Word* tile, int64_t size) {
+  return {tile, padded(size) / k_per_word<Word>()};
+}
+template <class Word>
+DZ_INLINE Left<Word, true> left_transposed(const Word* tile, int64_t size) {
+  return {tile, padded(size)};
+}
+
 // kRows x kVectors accumulators of one chain stay in registers; the finished even chain waits while the odd one runs.
-template <int kRows, int kVectors, bool transposed>
-DZ_INLINE void product_block(Left<transposed> a, int64_t i, int64_t k_blocks, const float* b, int64_t b_stride, float* c, int64_t c_stride,
+template <int kRows, int kVectors, class Word, bool transposed>
+DZ_INLINE void product_block(Left<Word, transposed> a, int64_t i, int64_t blocks, const Word* b, int64_t b_stride, float* c, int64_t c_stride,
                              bool accumulate) {
-  for (int64_t block = 0; block < k_blocks; ++block) {
+  constexpr int64_t kWords = kKBlock / k_per_word<Word>();
+  for (int64_t block = 0; block < blocks; ++block) {
     V16 chain[2][kRows][kVectors];
 #pragma GCC unroll 2
     for (int parity = 0; parity < 2; ++parity) {
@@ -35,15 +86,15 @@ DZ_INLINE void product_block(Left<transposed> a, int64_t i, int64_t k_blocks, co
         for (int v = 0; v < kVectors; ++v) chain[parity][r][v] = zero();
       }
 #pragma GCC unroll 2
-      for (int64_t k = block * kKBlock + parity; k < (block + 1) * kKBlock; k += 2) {
+      for (int64_t w = block * kWords + parity; w < (block + 1) * kWords; w += 2) {
         V16 right[kVectors];
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) right[v] = load(b + k * b_stride + v * kLanes);
+        for (int v = 0; v < kVectors; ++v) right[v] = load_words(b + w * b_stride + v * kLanes);
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
-          const V16 left = a.at(i + r, k);
+          const V16 left = a.at(i + r, w);
 #pragma GCC unroll 4
-          for (int v = 0; v < kVectors; ++v) chain[parity][r][v] = fma(left, right[v], chain[parity][r][v]);
+          for (int v = 0; v < kVectors; ++v) chain[parity][r][v] = multiply_add(Word{}, left, right[v], chain[parity][r][v]);
         }
       }
     }
@@ -59,11 +110,10 @@ DZ_INLINE void product_block(Left<transposed> a, int64_t i, int64_t k_blocks, co
   }
 }
 
-// c[i, j] = (accumulate ? c[i, j] : +0) + sum over k in the contract's order; rows is rounded up to a multiple of 4 (those rows must exist),
-// k and columns are multiples of 32.
-template <bool transposed>
-void product(Left<transposed> a, const float* b, int64_t b_stride, float* c, int64_t c_stride, int64_t rows, int64_t columns, int64_t k,
-             bool accumulate) {
+// c[i, j] = (accumulate ? c[i, j] : +0) + sum over k in the contract's order. `columns` is the row length of b and c. rows is rounded up to a
+// multiple of 4 (those rows must exist); k and columns are multiples of 32.
+template <class Word, bool transposed>
+void product(Left<Word, transposed> a, const Word* b, float* c, int64_t rows, int64_t columns, int64_t k, bool accumulate) {
   // AVX-512 has 32 registers: 16 for a chain. AVX2 has 16: one vector here is two of them.
 #ifdef __AVX512F__
   constexpr int kVectors = 4, kRest = 2;
@@ -74,54 +124,13 @@ void product(Left<transposed> a, const float* b, int64_t b_stride, float* c, int
   int64_t j = 0;
   for (; j + kVectors * kLanes <= columns; j += kVectors * kLanes) {
     for (int64_t i = 0; i < rows; i += kRows) {
-      product_block<kRows, kVectors>(a, i, k / kKBlock, b + j, b_stride, c + i * c_stride + j, c_stride, accumulate);
+      product_block<kRows, kVectors>(a, i, k / kKBlock, b + j, columns, c + i * columns + j, columns, accumulate);
     }
   }
   for (; j < columns; j += kRest * kLanes) {
     for (int64_t i = 0; i < rows; i += kRows) {
-      product_block<kRows, kRest>(a, i, k / kKBlock, b + j, b_stride, c + i * c_stride + j, c_stride, accumulate);
+      product_block<kRows, kRest>(a, i, k / kKBlock, b + j, columns, c + i * columns + j, columns, accumulate);
     }
-  }
-}
-
-DZ_INLINE void clear(float* p, int64_t count) { __builtin_memset(p, 0, static_cast<size_t>(count) * sizeof(float)); }
-
-// The first `rows` rows of `size` elements, widened, into a tile of padded(size) columns; +0 to the right of them and in the rows up to `all_rows`.
-template <class T>
-DZ_INLINE void widen_rows(const T* from, int64_t stride, int64_t rows, int64_t size, int64_t all_rows, float* to) {
-  const int64_t width = padded(size);
-  for (int64_t i = 0; i < rows; ++i) {
-    float* row = to + i * width;
-    for_vectors(size, [&](int64_t j, auto lanes) { store(row + j, load(from + i * stride + j, lanes)); });
-    for (int64_t j = (size + kLanes - 1) / kLanes * kLanes; j < width; j += kLanes) store(row + j, zero());
-  }
-  clear(to + rows * width, (all_rows - rows) * width);
-}
-
-// to[j][i] = from[i][j] for an 8 x 8 block.
-DZ_INLINE void transpose_8x8(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
-  __m256 a[8], b[8];
-  for (int i = 0; i < 8; ++i) a[i] = _mm256_loadu_ps(from + i * from_stride);
-  for (int i = 0; i < 8; i += 2) {
-    b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
-    b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
-    a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xee);
-    a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
-    a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; ++i) {
-    _mm256_storeu_ps(to + i * to_stride, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
-    _mm256_storeu_ps(to + (i + 4) * to_stride, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
-  }
-}
-
-// A tile of 64 rows and `width` columns into one of `width` rows and 64 columns.
-DZ_INLINE void transpose(const float* from, int64_t width, float* to) {
-  for (int64_t j = 0; j < width; j += 8) {
-    for (int64_t i = 0; i < kTile; i += 8) transpose_8x8(from + i * width + j, width, to + j * kTile + i, kTile);
   }
 }
 

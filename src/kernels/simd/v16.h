@@ -1,6 +1,6 @@
 // Sixteen float lanes: one AVX-512 register or two AVX2 registers, so that an op is written once and keeps the contract's row order on both.
 //
-// DZ_SIMD (avx2 or avx512, set by the build) names the namespace: the two compilations of a file share no symbol. Everything here is always
+// DZ_SIMD (avx2, avx512 or avx512_bf16, set by the build) names the namespace: the compilations of a file share no symbol. Everything here is always
 // inlined for the same reason. Operations are single IEEE instructions; nothing estimates or contracts.
 #pragma once
 
@@ -44,6 +44,14 @@ DZ_INLINE V16 widen(__m256i halves) { return {_mm512_castsi512_ps(_mm512_slli_ep
 DZ_INLINE V16 load(const bf16* p, All = {}) { return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
 DZ_INLINE V16 load(const bf16* p, First lanes) { return widen(_mm256_maskz_loadu_epi16(bits_of(lanes), p)); }
 
+#ifdef __AVX512BF16__
+
+// The instruction that the contract's rounding describes.
+DZ_INLINE __m256i narrow(V16 x) { return (__m256i)_mm512_cvtneps_pbh(x.v); }
+DZ_INLINE V16 round_to_bf16(V16 x) { return widen(narrow(x)); }
+
+#else
+
 // The bits of numerics::to_bf16 in the upper half of each lane; the lower half is left over.
 DZ_INLINE __m512i rounded_bits(V16 x) {
   const __m512i bits = _mm512_castps_si512(x.v);
@@ -58,6 +66,9 @@ DZ_INLINE V16 round_to_bf16(V16 x) {
   return {_mm512_castsi512_ps(_mm512_and_si512(rounded_bits(x), _mm512_set1_epi32(static_cast<int>(0xffff0000u))))};
 }
 DZ_INLINE __m256i narrow(V16 x) { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded_bits(x), 16)); }
+
+#endif
+
 DZ_INLINE void store(bf16* p, V16 x, All = {}) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(x)); }
 DZ_INLINE void store(bf16* p, V16 x, First lanes) { _mm256_mask_storeu_epi16(p, bits_of(lanes), narrow(x)); }
 
