@@ -1,0 +1,142 @@
+#include "train/recipe.h"
+
+#include <limits>
+
+namespace dz::train {
+namespace {
+
+constexpr double kMany = 1e15;   // more of anything than a run could count, and far from the edge of int64_t
+constexpr double kSizes = 1 << 24;
+
+// An enumeration as the string that the file has.
+template <class Enum>
+void choice(FieldVisitor& visitor, const char* key, const char* help, std::vector<std::string_view> names, Enum& value) {
+  std::string name(names[static_cast<size_t>(value)]);
+  visitor.field({.key = key, .help = help, .allowed = names}, name);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) value = static_cast<Enum>(i);
+  }
+}
+
+void visit_data(FieldVisitor& visitor, DataRecipe& data) {
+  visitor.enter("data", "which tokens, in which order");
+  visitor.field({.key = "source", .help = "token shards on disk, or computed ones", .allowed = {"shards", "generated"}}, data.source);
+  visitor.field({.key = "shards", .help = "directory written by deltazero tokenize", .is_path = true}, data.shards);
+  visitor.field({.key = "sequence_length", .help = "tokens of an instance", .least = 2, .most = kSizes, .required = true}, data.sequence_length);
+  visitor.field({.key = "seed", .help = "of the order; recipe.seed unless given"}, data.seed);
+  visitor.field({.key = "document_masks", .help = "a token sees only its own document"}, data.document_masks);
+  visitor.enter("generated", "the computed tokens");
+  visitor.field({.key = "tokens", .help = "how many", .least = 0, .most = 1e12}, data.generated.tokens);
+  visitor.field({.key = "documents", .help = "cut into how many", .least = 1, .most = 1e12}, data.generated.documents);
+  visitor.field({.key = "eos_id", .help = "that ends each", .least = 0, .most = kSizes}, data.eos_id);
+  visitor.leave();
+  visitor.leave();
+}
+
+void visit_model(FieldVisitor& visitor, model::ModelConfig& model) {
+  visitor.enter("model", "the shape of the network");
+  choice(visitor, "family", "as Hugging Face's model_type", {"olmo2", "olmo3"}, model.family);
+  visitor.field({.key = "d_model", .help = "width of the residual stream", .least = 1, .most = kSizes, .required = true}, model.d_model);
+  visitor.field({.key = "n_layers", .help = "transformer blocks", .least = 1, .most = 4096, .required = true}, model.n_layers);
+  visitor.field({.key = "n_heads", .help = "query heads", .least = 1, .most = 65536, .required = true}, model.n_heads);
+  visitor.field({.key = "n_kv_heads", .help = "key and value heads; 0: n_heads", .least = 0, .most = 65536}, model.n_kv_heads);
+  visitor.field({.key = "head_dim", .help = "0: d_model / n_heads", .least = 0, .most = 256}, model.head_dim);
+  visitor.field({.key = "d_ff", .help = "width of the feed-forward layer", .least = 1, .most = kSizes, .required = true}, model.d_ff);
+  visitor.field({.key = "vocab_size", .help = "rows of the embedding", .least = 1, .most = kSizes, .required = true}, model.vocab_size);
+  visitor.field({.key = "window", .help = "keys that a sliding layer sees, itself included", .least = 0, .most = kMany}, model.window);
+  visitor.field({.key = "full_every", .help = "every n-th layer attends to everything; 0: none does", .least = 0, .most = 4096}, model.full_every);
+  visitor.field({.key = "rope_theta", .help = "base of the rotary frequencies", .least = 1, .most = 1e12}, model.rope_theta);
+  double eps = static_cast<double>(model.rms_norm_eps);
+  visitor.field({.key = "rms_norm_eps", .help = "under the root of every norm", .least = 0, .most = 1}, eps);
+  model.rms_norm_eps = static_cast<float>(eps);
+  visitor.field({.key = "attention_bias", .help = "q, k, v and o have a bias"}, model.attention_bias);
+  visitor.field({.key = "tie_word_embeddings", .help = "the head is the embedding"}, model.tie_word_embeddings);
+  visitor.leave();
+  visitor.enter("rope", "rotary embedding");
+  choice(visitor, "table", "cos and sin of the float32 angle, as the reference, or of the exact one", {"reference", "exact"}, model.rope_table);
+  visitor.leave();
+}
+
+void visit_optimizer(FieldVisitor& visitor, Recipe& recipe) {
+  visitor.enter("optimizer", "AdamW");
+  std::string name = "adamw";
+  visitor.field({.key = "name", .help = "", .allowed = {"adamw"}}, name);
+  visitor.field({.key = "lr", .help = "the peak of the schedule", .least = 0, .most = 1e3, .required = true}, recipe.schedule.lr);
+  std::vector<double> betas = {recipe.adamw.beta1, recipe.adamw.beta2};
+  visitor.field({.key = "betas", .help = "two numbers in [0, 1)", .least = 0, .most = 1 - 1e-12}, betas);
+  recipe.adamw.beta1 = betas.empty() ? -1 : betas[0];
+  recipe.adamw.beta2 = betas.size() == 2 ? betas[1] : -1;
+  visitor.field({.key = "eps", .help = "added to the root of the second moment", .least = 0, .most = 1}, recipe.adamw.eps);
+  visitor.field({.key = "weight_decay", .help = "times the rate, each step", .least = 0, .most = 1e3}, recipe.adamw.weight_decay);
+  visitor.field({.key = "no_decay", .help = "names of tensors without decay; * and ? match anything"}, recipe.adamw.no_decay);
+  visitor.field({.key = "max_grad_norm", .help = "clip the gradient to this norm; 0: do not", .least = 0, .most = 1e30}, recipe.max_grad_norm);
+  visitor.enter("skip_step", "leave out updates that stand out");
+  visitor.field({.key = "enabled", .help = "false: only steps that are not finite"}, recipe.skip_step.enabled);
+  visitor.field({.key = "window", .help = "steps of history", .least = 2, .most = 1e6}, recipe.skip_step.window);
+  double sigma = static_cast<double>(recipe.skip_step.sigma);
+  visitor.field({.key = "sigma", .help = "standard deviations above the mean", .least = 0, .most = 1e6}, sigma);
+  recipe.skip_step.sigma = static_cast<float>(sigma);
+  visitor.field({.key = "max_consecutive", .help = "skips in a row that mean divergence (exit 79); 0: never", .least = 0, .most = kMany}, recipe.max_consecutive_skips);
+  visitor.leave();
+  visitor.leave();
+}
+
+void visit_schedule(FieldVisitor& visitor, optim::Schedule& schedule) {
+  visitor.enter("schedule", "of the learning rate");
+  choice(visitor, "name", "", {"constant", "cosine", "linear", "wsd"}, schedule.kind);
+  visitor.field({.key = "warmup", .help = "steps up to the peak", .least = 0, .most = kMany}, schedule.warmup);
+  visitor.field({.key = "warmup_min_lr", .help = "where they start", .least = 0, .most = 1e3}, schedule.warmup_min_lr);
+  visitor.field({.key = "alpha_f", .help = "cosine, linear: the end, as a share of the peak", .least = 0, .most = 1}, schedule.alpha_f);
+  int64_t decay = schedule.decay.value_or(-1);
+  visitor.field({.key = "decay", .help = "wsd: last steps, falling; -1: decay_fraction", .least = -1, .most = kMany}, decay);
+  schedule.decay = decay < 0 ? std::nullopt : std::optional(decay);
+  visitor.field({.key = "decay_fraction", .help = "wsd: of all steps", .least = 0, .most = 1}, schedule.decay_fraction);
+  visitor.field({.key = "decay_min_lr", .help = "wsd: where they end", .least = 0, .most = 1e3}, schedule.decay_min_lr);
+  visitor.leave();
+}
+
+}  // namespace
+
+void visit(FieldVisitor& visitor, Recipe& recipe) {
+  visitor.field({.key = "seed", .help = "of weights and order"}, recipe.seed);
+  visitor.field({.key = "steps", .help = "of the whole run, and of its schedule", .least = 1, .most = kMany, .required = true}, recipe.steps);
+  visitor.field({.key = "batch", .help = "instances a step", .least = 1, .most = kSizes, .required = true}, recipe.batch);
+  visitor.field({.key = "dtype", .help = "of the compute; state is f32", .allowed = {"bf16", "fp32"}}, recipe.dtype);
+  visitor.field({.key = "lanes", .help = "chains that a batch's gradient is cut into: a power of two", .least = 1, .most = 65536}, recipe.lanes);
+  visitor.field({.key = "init", .help = "random, or a model directory to start from (moments zero)"}, recipe.init);
+  visitor.field({.key = "numerics", .help = "the numerics contract"}, recipe.numerics);
+  visit_data(visitor, recipe.data);
+  visit_model(visitor, recipe.model);
+  visit_optimizer(visitor, recipe);
+  visit_schedule(visitor, recipe.schedule);
+  visitor.enter("loss", "cross entropy, with");
+  visitor.field({.key = "z_loss", .help = "multiplier of the squared log normaliser", .least = 0, .most = 1e3}, recipe.z_loss);
+  visitor.leave();
+}
+
+void visit(FieldVisitor& visitor, Topology& topology) {
+  visitor.field({.key = "device", .help = "", .allowed = {"cpu"}}, topology.device);
+  visitor.field({.key = "threads", .help = "0: every core", .least = 0, .most = 1024}, topology.threads);
+  visitor.field({.key = "loader_threads", .help = "0: read between steps", .least = 0, .most = 256}, topology.loader_threads);
+  visitor.field({.key = "prefetch", .help = "batches read ahead", .least = 0, .most = 1024}, topology.prefetch);
+  visitor.field({.key = "micro_batch", .help = "at most so many instances at a time", .least = 1, .most = kSizes}, topology.micro_batch);
+  visitor.field({.key = "ranks", .help = "processes; this version has one", .least = 1, .most = 1}, topology.ranks);
+  visitor.field({.key = "remat", .help = "compute activations again instead of keeping them", .allowed = {"none", "full"}}, topology.remat);
+  visitor.field({.key = "zero", .help = "shard the optimizer over ranks"}, topology.zero);
+}
+
+void visit(FieldVisitor& visitor, RunSettings& run) {
+  visitor.field({.key = "dir", .help = "the run directory", .is_path = true}, run.dir);
+  visitor.field({.key = "checkpoint_every", .help = "steps; 0: only the last", .least = 0, .most = kMany}, run.checkpoint_every);
+  visitor.field({.key = "keep", .help = "newest checkpoints; 0: all", .least = 0, .most = kMany}, run.keep);
+  visitor.field({.key = "digest_every", .help = "steps between state digests in metrics.jsonl; 0: with each checkpoint", .least = 0, .most = kMany}, run.digest_every);
+  visitor.field({.key = "log_every", .help = "steps between plain progress lines", .least = 1, .most = kMany}, run.log_every);
+  visitor.field({.key = "stop_on_signal", .help = "SIGINT and SIGTERM: finish the step, save, stop"}, run.stop_on_signal);
+  visitor.enter("landmarks", "evaluations on the way");
+  visitor.field({.key = "every", .help = "steps, and at 0 and the last; 0: none", .least = 0, .most = kMany}, run.landmarks.every);
+  visitor.field({.key = "prompt", .help = "of the sample text"}, run.landmarks.prompt);
+  visitor.field({.key = "sample_tokens", .help = "its length; 0: no sample", .least = 0, .most = 1e6}, run.landmarks.sample_tokens);
+  visitor.leave();
+}
+
+}  // namespace dz::train
