@@ -33,7 +33,8 @@ void visit_data(FieldVisitor& visitor, DataRecipe& data) {
   visitor.leave();
 }
 
-void visit_model(FieldVisitor& visitor, model::ModelConfig& model) {
+void visit_model(FieldVisitor& visitor, Recipe& recipe) {
+  model::ModelConfig& model = recipe.model;
   visitor.enter("model", "the shape of the network");
   choice(visitor, "family", "as Hugging Face's model_type", {"olmo2", "olmo3"}, model.family);
   visitor.field({.key = "d_model", .help = "width of the residual stream", .least = 1, .most = kSizes, .required = true}, model.d_model);
@@ -44,7 +45,7 @@ void visit_model(FieldVisitor& visitor, model::ModelConfig& model) {
   visitor.field({.key = "d_ff", .help = "width of the feed-forward layer", .least = 1, .most = kSizes, .required = true}, model.d_ff);
   visitor.field({.key = "vocab_size", .help = "rows of the embedding", .least = 1, .most = kSizes, .required = true}, model.vocab_size);
   visitor.field({.key = "window", .help = "keys that a sliding layer sees, itself included", .least = 0, .most = kMany}, model.window);
-  visitor.field({.key = "full_every", .help = "every n-th layer attends to everything; 0: none does", .least = 0, .most = 4096}, model.full_every);
+  visitor.field({.key = "full_every", .help = "every n-th layer attends to everything; 0: none does", .least = 0, .most = 4096}, recipe.full_every);
   visitor.field({.key = "rope_theta", .help = "base of the rotary frequencies", .least = 1, .most = 1e12}, model.rope_theta);
   double eps = static_cast<double>(model.rms_norm_eps);
   visitor.field({.key = "rms_norm_eps", .help = "under the root of every norm", .least = 0, .most = 1}, eps);
@@ -106,7 +107,7 @@ void visit(FieldVisitor& visitor, Recipe& recipe) {
   visitor.field({.key = "init", .help = "random, or a model directory to start from (moments zero)"}, recipe.init);
   visitor.field({.key = "numerics", .help = "the numerics contract"}, recipe.numerics);
   visit_data(visitor, recipe.data);
-  visit_model(visitor, recipe.model);
+  visit_model(visitor, recipe);
   visit_optimizer(visitor, recipe);
   visit_schedule(visitor, recipe.schedule);
   visitor.enter("loss", "cross entropy, with");

@@ -35,6 +35,7 @@ struct Recipe {
   std::string numerics;
   DataRecipe data;
   model::ModelConfig model;
+  int64_t full_every = 4;                  // of model: every n-th layer has full attention
   optim::AdamWSettings adamw;
   double max_grad_norm = 1.0;
   optim::SkipStepSettings skip_step;
@@ -65,7 +66,7 @@ struct RunSettings {
   int64_t checkpoint_every = 100;          // 0: only the last step
   int64_t keep = 3;
   int64_t digest_every = 0;                // 0: with each checkpoint
-  int64_t log_every = 1;
+  int64_t log_every = 10;
   bool stop_on_signal = true;
   Landmarks landmarks;
 };
@@ -76,7 +77,7 @@ struct Config {
   RunSettings run;
 };
 
-// Walk the fields of one section; the caller enters it. `layer_types` and derived model sizes are filled by resolve().
+// Walk the fields of one section; the caller enters it. Values that follow from others are filled in by load_config (config.h).
 void visit(FieldVisitor& visitor, Recipe& recipe);
 void visit(FieldVisitor& visitor, Topology& topology);
 void visit(FieldVisitor& visitor, RunSettings& run);

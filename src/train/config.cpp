@@ -1,0 +1,156 @@
+#include "train/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "numerics/constants.h"
+#include "train/yaml_reader.h"
+
+namespace dz::train {
+namespace {
+
+template <class Section>
+FlatConfig flatten(const char* name, const Section& section, bool with_paths) {
+  Section copy = section;
+  Flattener flattener(with_paths);
+  flattener.enter(name, "");
+  visit(flattener, copy);
+  flattener.leave();
+  return flattener.take();
+}
+
+void visit_all(FieldVisitor& visitor, Config& config) {
+  visitor.enter("recipe", "decides the bits; its hash is the identity of a run");
+  visit(visitor, config.recipe);
+  visitor.leave();
+  visitor.enter("topology", "who carries the run; never changes a bit");
+  visit(visitor, config.topology);
+  visitor.leave();
+  visitor.enter("run", "where it goes");
+  visit(visitor, config.run);
+  visitor.leave();
+}
+
+[[noreturn]] void refuse(const YamlReader& reader, const std::string& path, const std::string& found, const std::string& expected, const std::string& hint = "") {
+  throw ConfigError(Complaint{.where = reader.where(path), .found = found, .expected = expected, .hint = hint});
+}
+
+// Fills in what follows from other keys and refuses what does not fit together.
+void resolve(Config& config, const YamlReader& reader) {
+  Recipe& recipe = config.recipe;
+  if (!reader.has("recipe.data.seed")) recipe.data.seed = recipe.seed;
+  if (recipe.numerics != numerics::kNumericsId) {
+    refuse(reader, "recipe.numerics", recipe.numerics, numerics::kNumericsId, "another version of deltazero made this recipe; its bits differ from this one's");
+  }
+  if (!std::has_single_bit(static_cast<uint64_t>(recipe.lanes))) refuse(reader, "recipe.lanes", std::to_string(recipe.lanes), "a power of two");
+  if (recipe.adamw.beta1 < 0 || recipe.adamw.beta2 < 0) refuse(reader, "recipe.optimizer.betas", "another count", "two numbers in [0, 1)", "for OLMo 3 use [0.9, 0.95]");
+  if (recipe.data.source == "shards" && recipe.data.shards.empty()) {
+    refuse(reader, "recipe.data.shards", "nothing", "a directory written by deltazero tokenize", "or recipe.data.source: generated");
+  }
+  if (recipe.data.source == "generated" && recipe.data.generated.tokens < recipe.data.sequence_length) {
+    refuse(reader, "recipe.data.generated.tokens", std::to_string(recipe.data.generated.tokens),
+           fmt::format("at least recipe.data.sequence_length ({})", recipe.data.sequence_length));
+  }
+  model::ModelConfig& model = recipe.model;
+  if (model.n_kv_heads == 0) model.n_kv_heads = model.n_heads;
+  if (model.head_dim == 0) model.head_dim = model.d_model / model.n_heads;
+  const bool sliding = model.family == model::Family::kOlmo3 && recipe.full_every != 1;
+  if (!sliding) recipe.full_every = 1;
+  if (sliding && model.window < 1) refuse(reader, "recipe.model.window", std::to_string(model.window), "at least 1: this model has sliding layers", "or full_every: 1");
+  model.set_window_pattern(recipe.full_every);
+  model.max_position_embeddings = recipe.data.sequence_length;
+  if (recipe.data.source == "generated") model.eos_token_ids = {static_cast<int32_t>(recipe.data.eos_id)};
+  model::validate(model, reader.where("recipe.model"));
+  recipe.schedule.t_max = recipe.steps;
+  optim::check(recipe.schedule, reader.where("recipe.schedule"));
+  optim::check(recipe.adamw, reader.where("recipe.optimizer"));
+  optim::check(recipe.skip_step, reader.where("recipe.optimizer.skip_step"));
+  recipe.skip_step.use_grad_norm = recipe.max_grad_norm > 0;
+  if (config.topology.zero) refuse(reader, "topology.zero", "true", "false", "with one rank there is nothing to shard");
+}
+
+}  // namespace
+
+Config parse_config(const std::string& text, const std::string& name, const fs::path& base, const std::vector<std::string>& sets) {
+  YamlReader reader(text, name, base);
+  for (const std::string& assignment : sets) reader.set(assignment);
+  Config config;
+  config.recipe.numerics = numerics::kNumericsId;
+  visit_all(reader, config);
+  reader.finish();
+  if (config.recipe.init != "random" && config.recipe.init.find('/') != 0) config.recipe.init = (base / config.recipe.init).lexically_normal().string();
+  resolve(config, reader);
+  return config;
+}
+
+Config load_config(const fs::path& path, const std::vector<std::string>& sets) {
+  return parse_config(read_file(path), path.string(), path.has_parent_path() ? path.parent_path() : fs::path("."), sets);
+}
+
+std::string config_help() {
+  Config config;
+  config.recipe.numerics = numerics::kNumericsId;
+  HelpPrinter printer;
+  visit_all(printer, config);
+  return printer.text();
+}
+
+std::string recipe_yaml(const Recipe& recipe) { return to_yaml(flatten("recipe", recipe, true)); }
+std::string topology_yaml(const Topology& topology) { return to_yaml(flatten("topology", topology, true)); }
+std::string run_yaml(const RunSettings& run) { return to_yaml(flatten("run", run, true)); }
+
+Identity identify(const Recipe& recipe, const std::string& data_digest, const std::string& init_digest) {
+  Identity identity{flatten("recipe", recipe, false)};
+  // A path is no part of the identity: what it leads to is.
+  for (auto& [key, value] : identity.fields) {
+    if (key == "recipe.init" && value != "random") value = "model";
+  }
+  identity.fields.emplace_back("recipe.data.digest", data_digest);
+  if (!init_digest.empty()) identity.fields.emplace_back("recipe.init.digest", init_digest);
+  return identity;
+}
+
+std::string Identity::hash() const {
+  Sha256 hash;
+  for (const auto& [key, value] : fields) hash.update(key + "=" + value + "\n");
+  return hash.hex();
+}
+
+std::string to_json(const Identity& identity) {
+  nlohmann::ordered_json fields = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : identity.fields) fields[key] = value;
+  return nlohmann::ordered_json{{"hash", identity.hash()}, {"fields", fields}}.dump(1) + "\n";
+}
+
+Identity parse_identity(std::string_view json, const std::string& where) {
+  Identity identity;
+  try {
+    const auto parsed = nlohmann::ordered_json::parse(json);
+    for (const auto& [key, value] : parsed.at("fields").items()) identity.fields.emplace_back(key, value.get<std::string>());
+  } catch (const nlohmann::json::exception& error) {
+    throw CheckpointError(where + ": not the identity of a recipe: " + error.what());
+  }
+  return identity;
+}
+
+std::vector<std::string> differences(const Identity& run, const Identity& now) {
+  std::map<std::string, std::pair<std::string, std::string>> both;
+  for (const auto& [key, value] : run.fields) both[key] = {value, "(absent)"};
+  for (const auto& [key, value] : now.fields) {
+    const auto [entry, added] = both.try_emplace(key, "(absent)", value);
+    if (!added) entry->second.second = value;
+  }
+  std::vector<std::string> lines;
+  for (const auto& [key, values] : both) {
+    if (values.first != values.second) lines.push_back(fmt::format("{:<36} run: {:<16} now: {}", key, values.first, values.second));
+  }
+  return lines;
+}
+
+}  // namespace dz::train

@@ -1,0 +1,48 @@
+// metrics.jsonl: one line a step, loss and norm also as hex floats, digests when they are due. The certificate chain of a run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "checkpoint/digest.h"
+
+namespace dz::train {
+
+struct StepReport {
+  int64_t step = 0;
+  float loss = 0;         // mean cross entropy of the batch
+  float z_loss = 0;       // with its multiplier
+  float grad_norm = 0;    // before clipping
+  double lr = 0;          // that this step used
+  bool skipped = false;
+  std::string skip_reason;
+  int64_t tokens = 0;     // of the batch
+  int64_t tokens_total = 0;
+  double seconds = 0, data_seconds = 0, save_seconds = 0;
+  double mfu = 0;         // share of the raw peak
+  Digest128 batch_digest;
+  std::optional<checkpoint::StateDigests> digests;   // after this step
+};
+
+// "0x1.34a2p+2"; "nan", "inf", "-inf".
+std::string hex_float(float value);
+
+std::string to_json_line(const StepReport& report);
+
+// Appends lines, each with one write, so that a kill leaves at most one torn line: the last.
+class MetricsLog {
+ public:
+  // Cuts the file back to the lines of steps up to `last_step` (a resume), or to nothing (0); other lines and a torn one go too.
+  MetricsLog(const fs::path& path, int64_t last_step);
+  void append(const StepReport& report);
+  int64_t removed_lines() const { return removed_; }
+
+ private:
+  File file_;
+  int64_t removed_ = 0;
+};
+
+}  // namespace dz::train

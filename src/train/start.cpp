@@ -1,0 +1,134 @@
+#include "train/start.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "model/load.h"
+
+namespace dz::train {
+namespace {
+
+std::vector<checkpoint::TensorSlot> slots(model::Parameters& tensors, const std::function<std::string(std::string_view)>& rename) {
+  std::vector<checkpoint::TensorSlot> slots;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const model::ParameterSpec& spec = tensors.specs()[i];
+    slots.push_back({.name = rename(spec.name), .shape = spec.shape, .data = tensors.tensor(i).data()});
+  }
+  return slots;
+}
+
+void load_state(const checkpoint::Checkpoint& from, TrainState& state) {
+  std::vector<checkpoint::TensorSlot> moments = slots(state.exp_avg, checkpoint::exp_avg_name);
+  for (checkpoint::TensorSlot& slot : slots(state.exp_avg_sq, checkpoint::exp_avg_sq_name)) moments.push_back(std::move(slot));
+  checkpoint::load(from, slots(state.parameters, [](std::string_view name) { return std::string(name); }), moments);
+  restore_trainer(checkpoint::read_side_file(from, "trainer.json"), (from.path / "trainer.json").string(), state);
+  if (state.step != from.step) {
+    throw CheckpointError(Complaint{.where = (from.path / "trainer.json").string(), .found = fmt::format("step {}", state.step), .expected = fmt::format("{}, as the manifest says", from.step), .hint = ""});
+  }
+}
+
+// The digest of initial weights that come from a model; the weights are in `state`.
+std::string init_weights(const Recipe& recipe, TrainState& state, ThreadPool& pool, Progress& progress) {
+  if (recipe.init == "random") {
+    model::init_parameters(recipe.seed, state.parameters, pool);
+    return "";
+  }
+  const fs::path directory = model::model_directory(recipe.init);
+  model::load_parameters(directory, state.parameters);
+  progress.note("init    weights of " + directory.string() + "; moments 0, step 0");
+  return checkpoint::digest_tensors(state.parameters.views(), pool).total.hex();
+}
+
+[[noreturn]] void refuse(const RunDirectory& directory, const checkpoint::Checkpoint& newest, const std::vector<std::string>& lines, const TrainingData& data) {
+  std::string message = fmt::format("run {} was made with another recipe; resuming would change its meaning", directory.path().string());
+  for (const std::string& line : lines) message += "\n  " + line;
+  if (newest.has("data.json") && data.shards) {
+    const data::TokenManifest old = data::parse_token_manifest(checkpoint::read_side_file(newest, "data.json"), (newest.path / "data.json").string());
+    for (const std::string& line : data::differences(old, data.shards->manifest())) message += "\n    " + line;
+  }
+  message += fmt::format("\n  to start a new run from this checkpoint: deltazero train ... --dir NEW --fork {}", newest.path.string());
+  throw ConfigError(message);
+}
+
+void resume(const checkpoint::Checkpoint& newest, const TrainOptions& options, const TrainingData& data, const RunDirectory& directory, Start& start, TrainState& state, Progress& progress) {
+  const std::string where = (newest.path / "identity.json").string();
+  const Identity run = parse_identity(checkpoint::read_side_file(newest, "identity.json"), where);
+  // Initial weights are not read again: the run is past them. Their digest is taken over.
+  for (const auto& field : run.fields) {
+    if (field.first == "recipe.init.digest" && options.config.recipe.init != "random") start.identity.fields.push_back(field);
+  }
+  const std::vector<std::string> lines = differences(run, start.identity);
+  if (!lines.empty()) refuse(directory, newest, lines, data);
+  load_state(newest, state);
+  if (newest.has("parent.json")) start.parent_json = checkpoint::read_side_file(newest, "parent.json");
+  start.resumed = true;
+  progress.note(fmt::format("resume  step {} ({})", state.step, newest.path.string()));
+}
+
+void fork(const TrainOptions& options, Start& start, TrainState& state, Progress& progress) {
+  const checkpoint::Checkpoint parent = checkpoint::open_checkpoint(options.fork);
+  const Identity old = parse_identity(checkpoint::read_side_file(parent, "identity.json"), (parent.path / "identity.json").string());
+  load_state(parent, state);
+  if (state.step >= options.config.recipe.steps) {
+    throw ConfigError(Complaint{.where = "recipe.steps", .found = std::to_string(options.config.recipe.steps), .expected = fmt::format("more than {}, the step of {}", state.step, options.fork.string()), .hint = "the step and the schedule go on in a fork"});
+  }
+  std::string changed;
+  progress.note(fmt::format("fork    step {} of {}", state.step, options.fork.string()));
+  for (const std::string& line : differences(old, start.identity)) progress.note("        " + line);
+  start.parent_json = nlohmann::ordered_json{{"checkpoint", fs::absolute(options.fork).lexically_normal().string()},
+                                             {"step", parent.step},
+                                             {"recipe", old.hash()},
+                                             {"digest", {{"parameters", parent.parameters.hex()}, {"moments", parent.moments.hex()}, {"trainer", parent.trainer.hex()}}}}
+                          .dump(1) +
+                      "\n";
+  start.save_now = true;
+}
+
+}  // namespace
+
+Start start_run(const TrainOptions& options, const TrainingData& data, const RunDirectory& directory, TrainState& state, ThreadPool& pool, Progress& progress) {
+  const Recipe& recipe = options.config.recipe;
+  for (const std::string& line : checkpoint::clean_leftovers(directory.checkpoints())) progress.note("        " + line);
+  checkpoint::Newest newest = checkpoint::find_newest(directory.checkpoints());
+  for (const checkpoint::Skipped& skipped : newest.skipped) progress.note(fmt::format("warning: {}/checkpoints/{} skipped: {}", directory.path().string(), skipped.name, skipped.why));
+
+  Start start{.identity = identify(recipe, data.dataset->digest(), "")};
+  if (newest.checkpoint && !options.fork.empty()) {
+    throw ConfigError(directory.path().string() + ": --fork starts a new run, but this one has a checkpoint already; leave out --fork to continue it, or choose another --dir");
+  }
+  if (newest.checkpoint) {
+    resume(*newest.checkpoint, options, data, directory, start, state, progress);
+  } else if (newest.count > 0) {
+    throw CheckpointError(fmt::format("{}: none of {} checkpoints is complete (reasons above); repair one, or start anew with --fresh, which moves this run aside",
+                                      directory.checkpoints().string(), newest.count));
+  } else if (!options.fork.empty()) {
+    fork(options, start, state, progress);
+  } else {
+    const std::string init_digest = init_weights(recipe, state, pool, progress);
+    if (!init_digest.empty()) start.identity.fields.emplace_back("recipe.init.digest", init_digest);
+  }
+  return start;
+}
+
+checkpoint::Snapshot snapshot(const Config& config, const TrainingData& data, const Start& start, const TrainState& state) {
+  checkpoint::Snapshot snapshot{.step = state.step, .parameters = state.parameters.views(), .trainer_json = trainer_json(state)};
+  for (const TensorView& view : state.exp_avg.views()) {
+    snapshot.moments.push_back(view);
+    snapshot.moments.back().name = checkpoint::exp_avg_name(view.name);
+  }
+  for (const TensorView& view : state.exp_avg_sq.views()) {
+    snapshot.moments.push_back(view);
+    snapshot.moments.back().name = checkpoint::exp_avg_sq_name(view.name);
+  }
+  snapshot.side_files["recipe.yaml"] = recipe_yaml(config.recipe);
+  snapshot.side_files["config.json"] = model::to_hf_json(config.recipe.model);
+  snapshot.side_files["identity.json"] = to_json(start.identity);
+  if (!start.parent_json.empty()) snapshot.side_files["parent.json"] = start.parent_json;
+  if (!data.manifest_json.empty()) snapshot.side_files["data.json"] = data.manifest_json;
+  if (!data.tokenizer_json.empty()) snapshot.side_files["tokenizer.json"] = data.tokenizer_json;
+  return snapshot;
+}
+
+}  // namespace dz::train

@@ -1,0 +1,176 @@
+#include "train/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "kernels/state.h"
+#include "optim/clip.h"
+
+namespace dz::train {
+namespace {
+
+template <class T>
+std::unique_ptr<model::Transformer<T>> make_engine(const Recipe& recipe, const Topology& topology, int64_t instances, ThreadPool& pool) {
+  const model::Limits limits{.max_instances = instances,
+                             .seq = recipe.data.sequence_length,
+                             .remat = topology.remat == "full" ? model::Remat::kFull : model::Remat::kNone};
+  return std::make_unique<model::Transformer<T>>(recipe.model, limits, pool);
+}
+
+int64_t largest(const std::vector<parallel::MicroBatch>& plan) {
+  int64_t most = 1;
+  for (const parallel::MicroBatch& micro : plan) most = std::max(most, micro.instances.size());
+  return most;
+}
+
+std::vector<double> decays_of(const Recipe& recipe) {
+  std::vector<std::string> names;
+  for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) names.push_back(spec.name);
+  return optim::decay_table(recipe.adamw, names, "recipe.optimizer.no_decay");
+}
+
+}  // namespace
+
+TrainState::TrainState(const Recipe& recipe) : parameters(recipe.model), exp_avg(recipe.model), exp_avg_sq(recipe.model), guard(recipe.skip_step) {}
+
+std::string trainer_json(const TrainState& state) {
+  const nlohmann::ordered_json json{{"step", state.step},
+                                    {"adam_step", state.adam_step},
+                                    {"tokens", state.tokens},
+                                    {"skip_step", nlohmann::ordered_json::parse(state.guard.to_json())}};
+  return json.dump() + "\n";
+}
+
+void restore_trainer(std::string_view text, const std::string& where, TrainState& state) {
+  const nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, false);
+  const auto integer = [&](const char* key) {
+    if (!json.is_object() || !json.contains(key) || !json[key].is_number_integer() || json[key].get<int64_t>() < 0) {
+      throw CheckpointError(Complaint{.where = where, .found = "no such key", .expected = fmt::format("{} as an integer of at least 0", key), .hint = ""});
+    }
+    return json[key].get<int64_t>();
+  };
+  state.step = integer("step");
+  state.adam_step = integer("adam_step");
+  state.tokens = integer("tokens");
+  if (!json.contains("skip_step")) throw CheckpointError(where + ": found no skip_step");
+  state.guard.restore(json["skip_step"].dump(), where);
+}
+
+Stepper::Stepper(const Recipe& recipe, const Topology& topology, ThreadPool& pool)
+    : recipe_(recipe),
+      pool_(pool),
+      plan_(parallel::plan_micro_batches(recipe.batch, recipe.lanes, topology.micro_batch, {0, recipe.lanes})),
+      decays_(decays_of(recipe)) {
+  if (recipe.dtype == "bf16") {
+    engine_ = make_engine<bf16>(recipe, topology, largest(plan_), pool);
+  } else {
+    engine_ = make_engine<float>(recipe, topology, largest(plan_), pool);
+  }
+}
+
+Stepper::~Stepper() = default;
+
+int Stepper::free_slot() {
+  const auto found = std::find(busy_.begin(), busy_.end(), false);
+  const auto slot = found - busy_.begin();
+  if (found == busy_.end()) {
+    slots_.push_back(std::make_unique<model::Parameters>(recipe_.model, model::Parameters::Role::kGradient));
+    busy_.push_back(false);
+  }
+  busy_[static_cast<size_t>(slot)] = true;
+  return static_cast<int>(slot);
+}
+
+int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
+  const float weight = static_cast<float>(1.0 / static_cast<double>(batch.labels));
+  const auto merge = [this](int a, int b) {
+    const std::span<float> sum = slots_[static_cast<size_t>(a)]->arena();
+    kernels::add({.count = static_cast<int64_t>(sum.size()), .a = sum.data(), .b = slots_[static_cast<size_t>(b)]->arena().data()}, pool_);
+    busy_[static_cast<size_t>(b)] = false;
+  };
+  parallel::LaneTree tree(batch.instances, recipe_.lanes, merge);
+  int slot = -1;
+  for (const parallel::MicroBatch& micro : plan_) {
+    const int64_t first = micro.instances.begin * batch.sequence_length;
+    const model::Batch piece{.instances = micro.instances.size(),
+                             .seq = batch.sequence_length,
+                             .tokens = batch.tokens.data() + first,
+                             .targets = batch.targets.data() + first,
+                             .first_visible = batch.first_visible.empty() ? nullptr : batch.first_visible.data() + first};
+    if (micro.first_part) slot = free_slot();
+    model::LossOut loss;
+    std::visit(
+        [&](const auto& engine) {
+          engine->forward_backward(piece, weight, static_cast<float>(recipe_.z_loss), {batch.instances, recipe_.lanes, micro}, *slots_[static_cast<size_t>(slot)], loss);
+        },
+        engine_);
+    for (const double ce : loss.ce) sums.ce += ce;
+    for (const double z : loss.z) sums.z += z;
+    if (micro.last_part) tree.add(micro.lanes, slot);
+  }
+  return tree.root();
+}
+
+StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
+  DZ_CHECK(batch.step == state.step + 1 && batch.instances == recipe_.batch, "batch.step", batch.step, "state.step", state.step);
+  StepReport report{.step = batch.step, .lr = optim::learning_rate(recipe_.schedule, batch.step), .tokens = batch.instances * batch.sequence_length};
+  report.batch_digest = batch.digest;
+
+  // Forward and backward, lane by lane; then one gradient.
+  std::visit([&](const auto& engine) { engine->set_weights(state.parameters); }, engine_);
+  Sums sums;
+  const int slot = accumulate(batch, sums);
+  model::Parameters& gradient = *slots_[static_cast<size_t>(slot)];
+  model::finish_tied_gradient(gradient, pool_);
+  const double labels = static_cast<double>(batch.labels);
+  report.loss = static_cast<float>(sums.ce / labels);
+  report.z_loss = static_cast<float>(sums.z * recipe_.z_loss / labels);
+
+  // May it be used?
+  std::vector<optim::GradientView> views;
+  for (size_t i = 0; i < gradient.size(); ++i) views.push_back({gradient.specs()[i].name, static_cast<int64_t>(gradient.tensor(i).size()), gradient.tensor(i).data()});
+  report.grad_norm = optim::global_norm(views, pool_);
+  const optim::SkipVerdict verdict = state.guard.judge(report.loss, report.grad_norm);
+  report.skipped = verdict.skip;
+  report.skip_reason = verdict.reason;
+
+  if (!report.skipped) {
+    update(state, gradient, optim::clip_coefficient(report.grad_norm, static_cast<float>(recipe_.max_grad_norm)), report.lr);
+    ++state.adam_step;
+  }
+  busy_[static_cast<size_t>(slot)] = false;
+  state.step = batch.step;
+  state.tokens += report.tokens;
+  report.tokens_total = state.tokens;
+  return report;
+}
+
+void Stepper::update(TrainState& state, const model::Parameters& gradient, float clip, double lr) {
+  std::vector<optim::OptimizedTensor> tensors;
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    tensors.push_back({.name = gradient.specs()[i].name,
+                       .count = static_cast<int64_t>(gradient.tensor(i).size()),
+                       .gradient = gradient.tensor(i).data(),
+                       .value = state.parameters.tensor(i).data(),
+                       .exp_avg = state.exp_avg.tensor(i).data(),
+                       .exp_avg_sq = state.exp_avg_sq.tensor(i).data()});
+  }
+  optim::adamw_update(recipe_.adamw, tensors, decays_, lr, clip, state.adam_step, pool_);
+}
+
+int64_t Stepper::activation_bytes() const {
+  return std::visit([](const auto& engine) { return engine->activation_bytes(); }, engine_);
+}
+
+int64_t Stepper::gradient_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& slot : slots_) bytes += static_cast<int64_t>(slot->arena().size_bytes());
+  return bytes;
+}
+
+}  // namespace dz::train

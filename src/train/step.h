@@ -1,0 +1,65 @@
+// One training step: a batch in, new weights out. docs/one-step.md walks it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "data/loader.h"
+#include "model/parameters.h"
+#include "model/transformer.h"
+#include "optim/skip_step.h"
+#include "train/metrics.h"
+#include "train/recipe.h"
+
+namespace dz::train {
+
+// All that a checkpoint holds and a step changes.
+struct TrainState {
+  explicit TrainState(const Recipe& recipe);
+  model::Parameters parameters, exp_avg, exp_avg_sq;
+  int64_t step = 0;        // steps done; the next is step + 1
+  int64_t adam_step = 0;   // updates done: skipped steps do not count
+  int64_t tokens = 0;      // read so far
+  optim::SkipStep guard;
+};
+
+// The trainer's part of the state as canonical JSON: equal states have equal bytes.
+std::string trainer_json(const TrainState& state);
+// CheckpointError naming `where`.
+void restore_trainer(std::string_view json, const std::string& where, TrainState& state);
+
+class Stepper {
+ public:
+  // The peak of memory is fixed here: activations of the largest micro-batch and one gradient for each open node of the lane tree.
+  Stepper(const Recipe& recipe, const Topology& topology, ThreadPool& pool);
+  ~Stepper();
+
+  // Does step state.step + 1. A skipped step changes only step, tokens and the guard's window.
+  StepReport step(TrainState& state, const data::Batch& batch);
+
+  int64_t activation_bytes() const;
+  int64_t gradient_bytes() const;
+
+ private:
+  using Engine = std::variant<std::unique_ptr<model::Transformer<bf16>>, std::unique_ptr<model::Transformer<float>>>;
+  struct Sums {
+    double ce = 0, z = 0;
+  };
+
+  // The gradient of the whole batch, in the slot that is returned, and its loss.
+  int accumulate(const data::Batch& batch, Sums& sums);
+  int free_slot();
+  void update(TrainState& state, const model::Parameters& gradient, float clip, double lr);
+
+  const Recipe& recipe_;
+  ThreadPool& pool_;
+  std::vector<parallel::MicroBatch> plan_;
+  Engine engine_;
+  std::vector<std::unique_ptr<model::Parameters>> slots_;
+  std::vector<bool> busy_;
+  std::vector<double> decays_;
+};
+
+}  // namespace dz::train

@@ -1,0 +1,191 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "kernels/peak.h"
+#include "kernels/table.h"
+#include "train/signals.h"
+#include "train/start.h"
+
+namespace dz::train {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+int thread_count(const Topology& topology) {
+  if (topology.threads > 0) return static_cast<int>(topology.threads);
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+class Trainer {
+ public:
+  Trainer(TrainOptions options, const LandmarkHook& landmark)
+      : options_(std::move(options)),
+        landmark_(landmark),
+        pool_(thread_count(options_.config.topology)),
+        directory_(options_.config.run.dir, options_.fresh, notes_),
+        data_(open_data(options_.config.recipe, pool_)),
+        progress_(options_.config.recipe.steps, options_.config.run.log_every),
+        state_(options_.config.recipe) {}
+
+  Outcome run() {
+    describe();
+    start_ = start_run(options_, data_, directory_, state_, pool_, progress_);
+    const int64_t last = options_.stop_after >= 0 ? std::min(options_.stop_after, recipe().steps) : recipe().steps;
+    if (state_.step >= last && !start_.save_now) {
+      progress_.note(fmt::format("nothing to do: step {} of {} is done", state_.step, last));
+      return Outcome::kDone;
+    }
+    directory_.write_config(options_.config, environment());
+    MetricsLog metrics(directory_.metrics(), state_.step);
+    if (metrics.removed_lines() > 0) progress_.note(fmt::format("metrics cut back to step {} ({} lines removed)", state_.step, metrics.removed_lines()));
+    if (start_.save_now) save(std::nullopt);
+    mark();
+    return loop(metrics, last);
+  }
+
+ private:
+  const Recipe& recipe() const { return options_.config.recipe; }
+  const RunSettings& run_settings() const { return options_.config.run; }
+
+  Outcome loop(MetricsLog& metrics, int64_t last) {
+    Signals signals(run_settings().stop_on_signal);
+    const Topology& topology = options_.config.topology;
+    Stepper stepper(recipe(), topology, pool_);
+    data::Loader loader(data_.dataset, data::Order(data_.dataset->instances(), recipe().batch, recipe().data.seed),
+                        {.threads = static_cast<int>(topology.loader_threads), .prefetch = static_cast<int>(topology.prefetch), .intra_document = recipe().data.document_masks});
+    double save_seconds = 0;
+    while (state_.step < last) {
+      const double begin = now();
+      const data::Batch batch = loader.take(state_.step + 1);
+      const double read = now();
+      StepReport report = stepper.step(state_, batch);
+      const bool stop = signals.stop_signal() != 0;
+      const bool save_due = state_.step == last || stop || signals.take_save_request() || due(run_settings().checkpoint_every);
+      if (save_due || due(run_settings().digest_every)) report.digests = digests();
+      report.seconds = now() - begin + save_seconds;
+      report.data_seconds = read - begin;
+      report.save_seconds = save_seconds;
+      report.mfu = static_cast<double>(report.tokens) * flops_per_token_ / report.seconds / peak_;
+      metrics.append(report);
+      progress_.step(report);
+      save_seconds = save_due ? save(report.digests) : 0;
+      refuse_divergence(batch);
+      mark();
+      if (stop) {
+        progress_.note(fmt::format("stopped by {} after step {}; run the same command to go on", signals.stop_signal() == SIGINT ? "SIGINT" : "SIGTERM", state_.step));
+        return Outcome::kStoppedBySignal;
+      }
+    }
+    return Outcome::kDone;
+  }
+
+  bool due(int64_t every) const { return every > 0 && state_.step % every == 0; }
+
+  checkpoint::StateDigests digests() {
+    const checkpoint::Snapshot now = snapshot(options_.config, data_, start_, state_);
+    return {checkpoint::digest_tensors(now.parameters, pool_), checkpoint::digest_tensors(now.moments, pool_), checkpoint::digest_text(now.trainer_json)};
+  }
+
+  double save(const std::optional<checkpoint::StateDigests>& digests) {
+    const double begin = now();
+    checkpoint::Snapshot snapshot = train::snapshot(options_.config, data_, start_, state_);
+    snapshot.digests = digests;
+    const checkpoint::Saved saved = checkpoint::save(directory_.checkpoints(), snapshot, run_settings().keep, pool_);
+    for (const std::string& note : saved.notes) progress_.note("warning: " + note);
+    const double seconds = now() - begin;
+    progress_.note(fmt::format("saved   step {} in {:.2f} s ({}B)", state_.step, seconds, short_count(static_cast<double>(saved.bytes))));
+    return seconds;
+  }
+
+  // A landmark is due at the start, at each cadence and at the end; one that a kill left out is made up for after the resume.
+  void mark() {
+    const int64_t every = run_settings().landmarks.every;
+    if (every == 0 || !landmark_ || (state_.step % every != 0 && state_.step != recipe().steps)) return;
+    const fs::path directory = directory_.landmark(state_.step);
+    if (!fs::exists(directory)) landmark_(options_.config, data_, state_, directory, pool_, progress_);
+  }
+
+  void refuse_divergence(const data::Batch& batch) const {
+    const int64_t most = recipe().max_consecutive_skips;
+    if (most == 0 || state_.guard.consecutive_skips() < most) return;
+    throw DivergedError(fmt::format("training diverged: {} steps in a row were skipped, the last is {} (instances {}); the last checkpoint is whole; lower recipe.optimizer.lr with --fork",
+                                    most, state_.step, fmt::join(batch.ids, ", ")));
+  }
+
+  std::string environment() const {
+    const nlohmann::ordered_json json{{"deltazero", DZ_VERSION},
+                                      {"numerics", recipe().numerics},
+                                      {"isa", kernels::name_of(kernels::active().isa)},
+                                      {"threads", pool_.threads()},
+                                      {"cores", std::thread::hardware_concurrency()},
+                                      {"compiler", __VERSION__},
+                                      {"peak_gflops", peak_},
+                                      {"recipe", start_.identity.hash()}};
+    return json.dump(1) + "\n";
+  }
+
+  void describe() {
+    const DType dtype = recipe().dtype == "bf16" ? DType::kBF16 : DType::kF32;
+    peak_ = kernels::peak_gflops(dtype, pool_) * 1e9;
+    flops_per_token_ = model::flops_per_token(recipe().model, recipe().data.sequence_length);
+    const int64_t tokens = recipe().batch * recipe().data.sequence_length;
+    progress_.note(fmt::format("deltazero {}  {}  {}  {} thread{}  peak {:.0f} GFLOP/s {}", DZ_VERSION, recipe().numerics, kernels::name_of(kernels::active().isa),
+                               pool_.threads(), pool_.threads() == 1 ? "" : "s", peak_ / 1e9, recipe().dtype));
+    for (const std::string& note : notes_) progress_.note("        " + note);
+    const Identity identity = identify(recipe(), data_.dataset->digest(), "");
+    progress_.note(fmt::format("run     {}   recipe {}   {} parameters   {} instances x {} = {} tokens a step   {} lanes, micro-batch {}", directory_.path().string(),
+                               identity.hash().substr(0, 8), short_count(static_cast<double>(model::num_params(recipe().model))), recipe().batch,
+                               recipe().data.sequence_length, with_commas(tokens), recipe().lanes, std::min(options_.config.topology.micro_batch, recipe().batch)));
+    int64_t available = 0;
+    for (const data::DatasetSource& source : data_.dataset->sources()) available += source.tokens;
+    progress_.note(fmt::format("data    {} tokens from {} source{}   digest {}   {} tokens of tails dropped   {:.2f} epochs", short_count(static_cast<double>(available)),
+                               data_.dataset->sources().size(), data_.dataset->sources().size() == 1 ? "" : "s", data_.dataset->digest().substr(0, 8),
+                               with_commas(data_.dataset->dropped_tokens()),
+                               static_cast<double>(recipe().steps) * static_cast<double>(recipe().batch) / static_cast<double>(data_.dataset->instances())));
+  }
+
+  TrainOptions options_;
+  const LandmarkHook& landmark_;
+  std::vector<std::string> notes_;
+  ThreadPool pool_;
+  RunDirectory directory_;
+  TrainingData data_;
+  Progress progress_;
+  TrainState state_;
+  Start start_;
+  double peak_ = 1, flops_per_token_ = 0;
+};
+
+}  // namespace
+
+TrainingData open_data(Recipe& recipe, ThreadPool& pool) {
+  TrainingData data;
+  if (recipe.data.source == "generated") {
+    data.dataset = data::generated_dataset(recipe.data.generated, recipe.model.vocab_size, recipe.data.eos_id, recipe.data.seed, recipe.data.sequence_length);
+  } else {
+    data.shards = std::make_shared<const data::TokenShards>(recipe.data.shards);
+    const data::TokenManifest& manifest = data.shards->manifest();
+    if (manifest.vocab_size > recipe.model.vocab_size) {
+      throw ConfigError(Complaint{.where = "recipe.model.vocab_size", .found = std::to_string(recipe.model.vocab_size), .expected = fmt::format("at least {}, the vocabulary of {}", manifest.vocab_size, recipe.data.shards), .hint = ""});
+    }
+    data.shards->verify(pool);
+    data.dataset = data::shard_dataset(data.shards, data::Split::kTrain, recipe.data.sequence_length);
+    data.manifest_json = to_json(manifest);
+    const fs::path tokenizer = fs::path(recipe.data.shards) / "tokenizer.json";
+    if (fs::exists(tokenizer)) data.tokenizer_json = read_file(tokenizer);
+    recipe.model.eos_token_ids = {static_cast<int32_t>(manifest.eos_id)};
+  }
+  return data;
+}
+
+Outcome train(TrainOptions options, const LandmarkHook& landmark) { return Trainer(std::move(options), landmark).run(); }
+
+}  // namespace dz::train
