@@ -27,7 +27,7 @@ fs::path free_name(const fs::path& path) {
 }  // namespace
 
 RunDirectory::RunDirectory(const fs::path& path, bool fresh, std::vector<std::string>& notes) : path_(path) {
-  create_directories(path_);
+  dz::create_directories(path_);
   lock();
   if (fresh && holds_a_run(path_)) {
     // The lock moves along with the directory, so no other trainer can have been at work in it.
@@ -36,7 +36,7 @@ RunDirectory::RunDirectory(const fs::path& path, bool fresh, std::vector<std::st
     notes.push_back("moved the old run to " + old.string());
     ::close(lock_);
     lock_ = -1;
-    create_directories(path_);
+    dz::create_directories(path_);
     lock();
   }
 }
