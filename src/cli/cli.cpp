@@ -23,6 +23,8 @@ int run(int argc, char** argv) {
   app.name("deltazero");
   app.require_subcommand(1);
   app.set_version_flag("--version", "deltazero " DZ_VERSION);
+  add_train(app);
+  add_eval(app);
   add_parity(app);
   add_report(app);
   add_generate(app);

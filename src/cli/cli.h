@@ -14,6 +14,8 @@ int run(int argc, char** argv);
 void set_exit_code(int code);
 
 // Each adds its verb to the program, in the order of --help.
+void add_train(CLI::App& app);
+void add_eval(CLI::App& app);
 void add_parity(CLI::App& app);
 void add_report(CLI::App& app);
 void add_generate(CLI::App& app);
