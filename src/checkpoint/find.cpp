@@ -22,7 +22,8 @@ void check_size(const Checkpoint& checkpoint, const ManifestFile& file) {
                                     .hint = "the file was cut or changed after the save"});
 }
 
-// Steps of the step-N entries of a directory, newest first.
+}  // namespace
+
 std::vector<int64_t> list_steps(const fs::path& checkpoints) {
   std::vector<int64_t> steps;
   std::error_code error;
@@ -32,8 +33,6 @@ std::vector<int64_t> list_steps(const fs::path& checkpoints) {
   std::sort(steps.begin(), steps.end(), std::greater<>());
   return steps;
 }
-
-}  // namespace
 
 bool Checkpoint::has(std::string_view file) const {
   return std::any_of(files.begin(), files.end(), [&](const ManifestFile& entry) { return entry.name == file; });

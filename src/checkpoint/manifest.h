@@ -31,9 +31,8 @@ StateDigests parse_digests(const fs::path& path, const std::string& text);
 // A name that can only be a file inside the directory.
 bool is_plain_name(std::string_view name);
 
-// The step of a directory called step-N, and its name.
+// The step of a directory called step-N.
 std::optional<int64_t> step_of(std::string_view directory_name);
-std::string step_name(int64_t step);
 
 // A file of the checkpoint in pieces of kManifestChunk, each compared with the manifest before `use` sees it (offset, bytes); at the
 // end the SHA-256 of the whole. CheckpointError names file and chunk.

@@ -103,6 +103,10 @@ struct Newest {
 // CHECKPOINTS may be missing. Reads only: safe beside a running trainer.
 Newest find_newest(const fs::path& checkpoints);
 
+// The name "step-N" of a checkpoint's directory, and the steps of the directories so called, complete or not, newest first.
+std::string step_name(int64_t step);
+std::vector<int64_t> list_steps(const fs::path& checkpoints);
+
 // Steps whose manifest and sizes are right, newest first; contents are not read.
 std::vector<int64_t> complete_steps(const fs::path& checkpoints);
 

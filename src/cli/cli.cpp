@@ -27,6 +27,8 @@ int run(int argc, char** argv) {
   add_eval(app);
   add_parity(app);
   add_report(app);
+  add_verify(app);
+  add_inspect(app);
   add_generate(app);
   add_doctor(app);
   try {

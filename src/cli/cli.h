@@ -18,6 +18,8 @@ void add_train(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_parity(CLI::App& app);
 void add_report(CLI::App& app);
+void add_verify(CLI::App& app);
+void add_inspect(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_doctor(CLI::App& app);
 
