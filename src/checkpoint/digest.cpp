@@ -85,7 +85,8 @@ TensorsDigest digest_tensors(std::span<const TensorView> tensors, ThreadPool& po
       blocks[piece.tensor][static_cast<size_t>(block)] = block_digest(block_of(tensors[piece.tensor], block));
   });
   TensorsDigest digest;
-  for (size_t t = 0; t < tensors.size(); ++t) digest.tensors.push_back({tensors[t].name, tensor_digest(tensors[t].name, tensors[t].shape, blocks[t])});
+  for (size_t t = 0; t < tensors.size(); ++t)
+    digest.tensors.push_back({tensors[t].name, tensor_digest(tensors[t].name, tensors[t].shape, blocks[t])});
   std::sort(digest.tensors.begin(), digest.tensors.end(), [](const NamedDigest& a, const NamedDigest& b) { return a.name < b.name; });
   digest.total = combined_digest(digest.tensors);
   return digest;
@@ -117,7 +118,8 @@ std::optional<NonFinite> find_non_finite(std::span<const TensorView> tensors, Th
     }
   });
   for (size_t i = 0; i < pieces.size(); ++i)
-    if (found[i] >= 0) return NonFinite{tensors[pieces[i].tensor].name, found[i], static_cast<const float*>(tensors[pieces[i].tensor].data)[found[i]]};
+    if (found[i] >= 0)
+      return NonFinite{tensors[pieces[i].tensor].name, found[i], static_cast<const float*>(tensors[pieces[i].tensor].data)[found[i]]};
   return std::nullopt;
 }
 

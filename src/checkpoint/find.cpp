@@ -18,7 +18,9 @@ void check_size(const Checkpoint& checkpoint, const ManifestFile& file) {
   const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
   if (error) incomplete(path, "its size cannot be read: " + error.message());
   if (bytes != file.bytes)
-    throw CheckpointError(Complaint{.where = path.string(), .found = std::to_string(bytes) + " bytes", .expected = std::to_string(file.bytes),
+    throw CheckpointError(Complaint{.where = path.string(),
+                                    .found = std::to_string(bytes) + " bytes",
+                                    .expected = std::to_string(file.bytes),
                                     .hint = "the file was cut or changed after the save"});
 }
 
@@ -45,8 +47,10 @@ Checkpoint open_checkpoint(const fs::path& directory) {
   Checkpoint checkpoint = parse_manifest(directory, read_file(path));
   const auto named = step_of((directory.has_filename() ? directory : directory.parent_path()).filename().string());
   if (named && *named != checkpoint.step)
-    throw CheckpointError(Complaint{.where = path.string(), .found = "step " + std::to_string(checkpoint.step), .expected = std::to_string(*named) +
-                                    ", as the directory says", .hint = "a checkpoint was renamed or copied over another"});
+    throw CheckpointError(Complaint{.where = path.string(),
+                                    .found = "step " + std::to_string(checkpoint.step),
+                                    .expected = std::to_string(*named) + ", as the directory says",
+                                    .hint = "a checkpoint was renamed or copied over another"});
   for (const std::string_view name : {kModelName, kMomentsName, kTrainerName, kDigestsName}) manifest_file(checkpoint, name);
   for (const ManifestFile& file : checkpoint.files) check_size(checkpoint, file);
   return checkpoint;

@@ -17,7 +17,9 @@ std::string shape_text(const Shape& shape) {
 }
 
 [[noreturn]] void another_model(const fs::path& path, const std::string& found, const std::string& expected) {
-  throw ConfigError(Complaint{.where = path.string(), .found = found, .expected = expected,
+  throw ConfigError(Complaint{.where = path.string(),
+                              .found = found,
+                              .expected = expected,
                               .hint = "this is a checkpoint of another model; take its own recipe, or another run directory"});
 }
 
@@ -41,7 +43,8 @@ std::vector<Target> match(const fs::path& path, const std::vector<StoredTensor>&
     wanted.erase(slot);
   }
   if (!wanted.empty())
-    another_model(path, std::to_string(tensors.size()) + " tensors", std::to_string(slots.size()) + "; \"" + std::string(wanted.begin()->first) + "\" is missing");
+    another_model(path, std::to_string(tensors.size()) + " tensors",
+                  std::to_string(slots.size()) + "; \"" + std::string(wanted.begin()->first) + "\" is missing");
   return targets;
 }
 
@@ -75,7 +78,8 @@ void fill(const Checkpoint& checkpoint, const Part& part) {
       const StoredTensor& tensor = *part.targets[next].stored;
       const int64_t from = std::max(offset, tensor.offset), to = std::min(end, tensor.offset + tensor.bytes);
       if (from < to)
-        std::memcpy(reinterpret_cast<std::byte*>(part.targets[next].data) + (from - tensor.offset), bytes.data() + (from - offset), static_cast<size_t>(to - from));
+        std::memcpy(reinterpret_cast<std::byte*>(part.targets[next].data) + (from - tensor.offset), bytes.data() + (from - offset),
+                    static_cast<size_t>(to - from));
       if (tensor.offset + tensor.bytes > end) break;
       ++next;
     }
@@ -89,8 +93,10 @@ void compare_digest(const Checkpoint& checkpoint, std::span<const TensorSlot> sl
   for (const TensorSlot& slot : slots) views.push_back({slot.name, DType::kF32, slot.shape, slot.data});
   const Digest128 found = digest_tensors(views, pool).total;
   if (found != expected)
-    throw CheckpointError(Complaint{.where = (checkpoint.path / name).string(), .found = "digest " + found.hex() + " after loading",
-                                    .expected = expected.hex() + " as manifest.json says", .hint = ""});
+    throw CheckpointError(Complaint{.where = (checkpoint.path / name).string(),
+                                    .found = "digest " + found.hex() + " after loading",
+                                    .expected = expected.hex() + " as manifest.json says",
+                                    .hint = ""});
 }
 
 }  // namespace

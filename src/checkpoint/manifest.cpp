@@ -27,7 +27,8 @@ std::optional<Digest128> from_hex(const std::string& hex) {
 }
 
 [[noreturn]] void damaged(const fs::path& path, const std::string& what) {
-  throw CheckpointError(Complaint{.where = path.string(), .found = what, .expected = "", .hint = "the file is damaged or not a manifest of deltazero"});
+  throw CheckpointError(
+      Complaint{.where = path.string(), .found = what, .expected = "", .hint = "the file is damaged or not a manifest of deltazero"});
 }
 
 Json body_of(const Checkpoint& checkpoint) {
@@ -139,7 +140,8 @@ std::optional<int64_t> step_of(std::string_view directory_name) {
 const ManifestFile& manifest_file(const Checkpoint& checkpoint, std::string_view name) {
   for (const ManifestFile& file : checkpoint.files)
     if (file.name == name) return file;
-  throw CheckpointError(Complaint{.where = checkpoint.path.string(), .found = "no " + std::string(name), .expected = "it in this checkpoint", .hint = ""});
+  throw CheckpointError(
+      Complaint{.where = checkpoint.path.string(), .found = "no " + std::string(name), .expected = "it in this checkpoint", .hint = ""});
 }
 
 }  // namespace dz::checkpoint

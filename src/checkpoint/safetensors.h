@@ -34,7 +34,7 @@ struct StoredTensor {
   Shape shape;
   int64_t offset = 0;  // of the first byte, from the start of the file
   int64_t bytes = 0;
-  int file = 0;        // which file of a TensorSource
+  int file = 0;  // which file of a TensorSource
   int64_t elements() const { return element_count(shape); }
 };
 
@@ -42,7 +42,7 @@ struct StoredTensor {
 struct SafetensorsHeader {
   std::vector<StoredTensor> tensors;  // in file order
   Metadata metadata;
-  int64_t data_offset = 0;            // 8 + N
+  int64_t data_offset = 0;  // 8 + N
 };
 
 // Reads and checks the header against the size of the file; allocates in proportion to bytes that are really there.
@@ -61,7 +61,7 @@ class TensorSource {
   const StoredTensor& at(std::string_view name) const;                   // CheckpointError naming path and tensor
   const fs::path& path() const { return path_; }                         // as opened
   const fs::path& path_of(const StoredTensor& tensor) const;
-  const Metadata& metadata() const { return metadata_; }                 // of the first file
+  const Metadata& metadata() const { return metadata_; }  // of the first file
 
   // The bytes as they lie in the file; out.size() must be tensor.bytes.
   void read(const StoredTensor& tensor, std::span<std::byte> out) const;

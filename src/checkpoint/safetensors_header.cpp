@@ -120,8 +120,8 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
 };
 
 [[noreturn]] void refuse(const File& file, const std::string& found, const std::string& expected) {
-  throw CheckpointError(Complaint{.where = file.path().string(), .found = found, .expected = expected,
-                                  .hint = "not a whole safetensors file: fetch or export it again"});
+  throw CheckpointError(Complaint{
+      .where = file.path().string(), .found = found, .expected = expected, .hint = "not a whole safetensors file: fetch or export it again"});
 }
 
 [[noreturn]] void refuse_tensor(const File& file, const StoredTensor& tensor, const std::string& found, const std::string& expected) {

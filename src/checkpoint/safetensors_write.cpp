@@ -70,8 +70,9 @@ RawTensor raw(const TensorView& tensor) {
 }
 
 void write_safetensors(std::vector<RawTensor> tensors, const Metadata& metadata, const ByteSink& sink) {
-  std::sort(tensors.begin(), tensors.end(),
-            [](const RawTensor& a, const RawTensor& b) { return std::tuple(-format_rank(a.dtype), a.name) < std::tuple(-format_rank(b.dtype), b.name); });
+  std::sort(tensors.begin(), tensors.end(), [](const RawTensor& a, const RawTensor& b) {
+    return std::tuple(-format_rank(a.dtype), a.name) < std::tuple(-format_rank(b.dtype), b.name);
+  });
   std::vector<std::string_view> names;
   for (const RawTensor& tensor : tensors) {
     const int rank = format_rank(tensor.dtype);
@@ -87,8 +88,10 @@ void write_safetensors(std::vector<RawTensor> tensors, const Metadata& metadata,
 
   const std::string header = header_json(tensors, metadata);
   if (static_cast<int64_t>(header.size()) > kMaxHeader)
-    throw ConfigError(Complaint{.where = "safetensors", .found = "a header of " + std::to_string(header.size()) + " bytes for " +
-                                std::to_string(tensors.size()) + " tensors", .expected = "at most 100000000, or no reader opens the file", .hint = ""});
+    throw ConfigError(Complaint{.where = "safetensors",
+                                .found = "a header of " + std::to_string(header.size()) + " bytes for " + std::to_string(tensors.size()) + " tensors",
+                                .expected = "at most 100000000, or no reader opens the file",
+                                .hint = ""});
   const uint64_t length = header.size();
   sink(std::as_bytes(std::span(&length, 1)));
   sink(std::as_bytes(std::span(header.data(), header.size())));

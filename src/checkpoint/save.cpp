@@ -72,9 +72,11 @@ ManifestFile write_tensors(const fs::path& directory, std::string_view name, std
 void refuse_non_finite(const Snapshot& snapshot, std::span<const TensorView> tensors, ThreadPool& pool) {
   const auto bad = find_non_finite(tensors, pool);
   if (!bad) return;
-  throw DivergedError(Complaint{.where = "checkpoint of step " + std::to_string(snapshot.step) + ": " + bad->name + ", element " + std::to_string(bad->element),
-                                .found = std::to_string(bad->value), .expected = "finite numbers",
-                                .hint = "nothing was written; the last good checkpoint is kept"});
+  throw DivergedError(
+      Complaint{.where = "checkpoint of step " + std::to_string(snapshot.step) + ": " + bad->name + ", element " + std::to_string(bad->element),
+                .found = std::to_string(bad->value),
+                .expected = "finite numbers",
+                .hint = "nothing was written; the last good checkpoint is kept"});
 }
 
 int64_t data_bytes(const Snapshot& snapshot) {
@@ -109,11 +111,12 @@ int64_t write_all(const fs::path& directory, const Snapshot& snapshot, const Sta
 [[noreturn]] void save_failed(const fs::path& checkpoints, const Snapshot& snapshot, const Error& cause) {
   std::error_code error;
   const fs::space_info space = fs::space(checkpoints, error);
-  std::string text = "saving step " + std::to_string(snapshot.step) + " failed: " + cause.what() + "\n  needed " + std::to_string(data_bytes(snapshot)) +
-                     " bytes and a little more";
+  std::string text = "saving step " + std::to_string(snapshot.step) + " failed: " + cause.what() + "\n  needed " +
+                     std::to_string(data_bytes(snapshot)) + " bytes and a little more";
   if (!error) text += ", free now " + std::to_string(space.available);
   const std::vector<int64_t> complete = complete_steps(checkpoints);
-  text += "; the unfinished files were removed, " + (complete.empty() ? "there is no older checkpoint" : "the newest complete checkpoint is " + step_name(complete.front()));
+  text += "; the unfinished files were removed, " +
+          (complete.empty() ? "there is no older checkpoint" : "the newest complete checkpoint is " + step_name(complete.front()));
   throw IoError(text);
 }
 
@@ -141,7 +144,8 @@ Saved save(const fs::path& checkpoints, const Snapshot& snapshot, int64_t keep, 
   Saved saved;
   saved.path = checkpoints / step_name(snapshot.step);
   saved.digests = snapshot.digests ? *snapshot.digests
-                                   : StateDigests{digest_tensors(snapshot.parameters, pool), digest_tensors(snapshot.moments, pool), digest_text(snapshot.trainer_json)};
+                                   : StateDigests{digest_tensors(snapshot.parameters, pool), digest_tensors(snapshot.moments, pool),
+                                                  digest_text(snapshot.trainer_json)};
   const auto write = [&] {
     TemporaryDirectory temporary(checkpoints, snapshot.step);
     try {

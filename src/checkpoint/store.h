@@ -28,11 +28,11 @@ struct Snapshot {
 };
 
 struct Saved {
-  fs::path path;                     // CHECKPOINTS/step-N
-  int64_t bytes = 0;                 // of all files
+  fs::path path;      // CHECKPOINTS/step-N
+  int64_t bytes = 0;  // of all files
   StateDigests digests;
-  std::vector<int64_t> removed;      // steps that retention removed
-  std::vector<std::string> notes;    // what went wrong without harming the new checkpoint (an old one could not be removed)
+  std::vector<int64_t> removed;    // steps that retention removed
+  std::vector<std::string> notes;  // what went wrong without harming the new checkpoint (an old one could not be removed)
 };
 
 // Writes a hidden temporary directory, every file synced and hashed while written, the manifest last; then one rename to step-N.
@@ -46,8 +46,8 @@ Saved save(const fs::path& checkpoints, const Snapshot& snapshot, int64_t keep, 
 struct ManifestFile {
   std::string name;
   int64_t bytes = 0;
-  std::string sha256;                // of the whole file: what sha256sum prints
-  std::vector<std::string> chunks;   // XXH3-128 of each kManifestChunk bytes: only to say where a damaged file is damaged
+  std::string sha256;               // of the whole file: what sha256sum prints
+  std::vector<std::string> chunks;  // XXH3-128 of each kManifestChunk bytes: only to say where a damaged file is damaged
 };
 
 inline constexpr int64_t kManifestChunk = int64_t{4} << 20;
@@ -57,7 +57,7 @@ struct Checkpoint {
   fs::path path;
   int64_t step = 0;
   Digest128 parameters, moments, trainer;
-  std::vector<ManifestFile> files;   // in byte order of names
+  std::vector<ManifestFile> files;  // in byte order of names
   bool has(std::string_view file) const;
 };
 
@@ -90,7 +90,7 @@ void load(const Checkpoint& checkpoint, std::span<const TensorSlot> parameters, 
 void load_parameters(const Checkpoint& checkpoint, std::span<const TensorSlot> parameters);
 
 struct Skipped {
-  std::string name;   // of the directory
+  std::string name;  // of the directory
   std::string why;
 };
 

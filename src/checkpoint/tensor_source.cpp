@@ -25,7 +25,8 @@ struct Index {
 };
 
 Index read_index(const fs::path& path) {
-  if (const int64_t size = File::open_read(path).size(); size > kMaxIndex) refuse(path, std::to_string(size) + " bytes", "an index of at most 100000000");
+  if (const int64_t size = File::open_read(path).size(); size > kMaxIndex)
+    refuse(path, std::to_string(size) + " bytes", "an index of at most 100000000");
   const Json json = Json::parse(read_file(path), nullptr, false);
   if (!json.is_object()) refuse(path, "something that is not a JSON object", "{\"metadata\": ..., \"weight_map\": ...}");
   const auto map = json.find("weight_map");
@@ -79,8 +80,10 @@ TensorSource TensorSource::open(const fs::path& path) {
     for (const auto& [name, file] : index->file_of) files.insert(file);
     for (const std::string& file : files) paths.push_back(path / file);
   } else {
-    throw InputError(Complaint{.where = path.string(), .found = "neither model.safetensors nor model.safetensors.index.json",
-                               .expected = "one of them", .hint = "a native checkpoint is a directory step-N, a Hugging Face model one with config.json"});
+    throw InputError(Complaint{.where = path.string(),
+                               .found = "neither model.safetensors nor model.safetensors.index.json",
+                               .expected = "one of them",
+                               .hint = "a native checkpoint is a directory step-N, a Hugging Face model one with config.json"});
   }
 
   int64_t total = 0;
@@ -112,8 +115,8 @@ TensorSource TensorSource::open(const fs::path& path) {
 }
 
 const StoredTensor* TensorSource::find(std::string_view name) const {
-  const auto place =
-      std::lower_bound(tensors_.begin(), tensors_.end(), name, [](const StoredTensor& tensor, std::string_view wanted) { return tensor.name < wanted; });
+  const auto place = std::lower_bound(tensors_.begin(), tensors_.end(), name,
+                                      [](const StoredTensor& tensor, std::string_view wanted) { return tensor.name < wanted; });
   return place != tensors_.end() && place->name == name ? &*place : nullptr;
 }
 
@@ -138,7 +141,8 @@ void TensorSource::read_f32(const StoredTensor& tensor, std::span<float> out) co
   std::vector<uint16_t> piece(std::min<size_t>(out.size(), size_t{1} << 16));
   for (size_t begin = 0; begin < out.size(); begin += piece.size()) {
     const size_t count = std::min(piece.size(), out.size() - begin);
-    files_[static_cast<size_t>(tensor.file)].read_at(tensor.offset + static_cast<int64_t>(begin * 2), std::as_writable_bytes(std::span(piece.data(), count)));
+    files_[static_cast<size_t>(tensor.file)].read_at(tensor.offset + static_cast<int64_t>(begin * 2),
+                                                     std::as_writable_bytes(std::span(piece.data(), count)));
     for (size_t i = 0; i < count; ++i)
       out[begin + i] = is_bf16 ? std::bit_cast<float>(static_cast<uint32_t>(piece[i]) << 16) : half_to_float(piece[i]);
   }

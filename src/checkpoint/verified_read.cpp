@@ -24,7 +24,9 @@ File open_part(const Checkpoint& checkpoint, const ManifestFile& file) {
   const fs::path path = checkpoint.path / file.name;
   File opened = File::open_read(path);
   if (opened.size() != file.bytes)
-    throw CheckpointError(Complaint{.where = path.string(), .found = std::to_string(opened.size()) + " bytes", .expected = std::to_string(file.bytes),
+    throw CheckpointError(Complaint{.where = path.string(),
+                                    .found = std::to_string(opened.size()) + " bytes",
+                                    .expected = std::to_string(file.bytes),
                                     .hint = "the file was cut or changed after the save"});
   return opened;
 }

@@ -38,7 +38,8 @@ Inspection inspect_run(const fs::path& path) {
 
 Inspection inspect_path(const fs::path& path) {
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) throw InputError(path.string() + ": no such file or directory; expected a run, a checkpoint, a Hugging Face directory or a .safetensors file");
+  if (!fs::exists(path, ignored))
+    throw InputError(path.string() + ": no such file or directory; expected a run, a checkpoint, a Hugging Face directory or a .safetensors file");
   if (fs::is_directory(path / "checkpoints", ignored)) return inspect_run(path);
   // The trainer's state tells a checkpoint from a Hugging Face model, also where the manifest was lost.
   if (fs::exists(path / "manifest.json", ignored) || fs::exists(path / "trainer.json", ignored)) {
@@ -62,7 +63,8 @@ Json to_json(const Inspection& found, const fs::path& path) {
     json["step"] = c.step;
     json["digest"] = {{"parameters", c.parameters.hex()}, {"moments", c.moments.hex()}, {"trainer", c.trainer.hex()}};
     json["files"] = Json::array();
-    for (const checkpoint::ManifestFile& file : c.files) json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
+    for (const checkpoint::ManifestFile& file : c.files)
+      json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
     json["skipped"] = Json::array();
     for (const checkpoint::Skipped& skipped : found.skipped) json["skipped"].push_back({{"name", skipped.name}, {"why", skipped.why}});
   }
@@ -78,9 +80,12 @@ std::string to_text(const Inspection& found, const fs::path& path, bool list) {
   if (found.checkpoint) {
     const checkpoint::Checkpoint& c = *found.checkpoint;
     for (const checkpoint::Skipped& skipped : found.skipped) text += fmt::format("skipped     {}: {}\n", skipped.name, skipped.why);
-    text += fmt::format("checkpoint  {}   step {}{}   every byte as written\n", c.path.string(), c.step, found.count > 0 ? fmt::format("   newest complete of {}", found.count) : "");
-    text += fmt::format("digest      parameters {}\n            moments    {}\n            trainer    {}\n", c.parameters.hex(), c.moments.hex(), c.trainer.hex());
-    for (const checkpoint::ManifestFile& file : c.files) text += fmt::format("file        {:<24} {:>14} bytes   sha256 {}\n", file.name, file.bytes, file.sha256);
+    text += fmt::format("checkpoint  {}   step {}{}   every byte as written\n", c.path.string(), c.step,
+                        found.count > 0 ? fmt::format("   newest complete of {}", found.count) : "");
+    text += fmt::format("digest      parameters {}\n            moments    {}\n            trainer    {}\n", c.parameters.hex(), c.moments.hex(),
+                        c.trainer.hex());
+    for (const checkpoint::ManifestFile& file : c.files)
+      text += fmt::format("file        {:<24} {:>14} bytes   sha256 {}\n", file.name, file.bytes, file.sha256);
   } else {
     text += fmt::format("model       {}\n", path.string());
   }
@@ -103,10 +108,12 @@ void add_inspect(CLI::App& app) {
   verb->add_option("PATH", options->path, "run, checkpoint, Hugging Face directory or .safetensors file")->required();
   verb->add_flag("--json", options->json, "one JSON object on standard output");
   verb->add_flag("--tensors", options->tensors, "also list the tensors of a checkpoint");
-  verb->footer("Reads every byte of a checkpoint and compares it with the manifest. exit 65: damaged, the message names file and chunk; 66: nothing there");
+  verb->footer(
+      "Reads every byte of a checkpoint and compares it with the manifest. exit 65: damaged, the message names file and chunk; 66: nothing there");
   verb->callback([options] {
     const Inspection found = inspect_path(options->path);
-    const std::string text = options->json ? to_json(found, options->path).dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : to_text(found, options->path, options->tensors);
+    const std::string text = options->json ? to_json(found, options->path).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+                                           : to_text(found, options->path, options->tensors);
     std::fwrite(text.data(), 1, text.size(), stdout);
   });
 }

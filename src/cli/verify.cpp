@@ -20,7 +20,8 @@ void add_verify(CLI::App& app) {
   verb->add_option("RUN_A", options->a, "run directory, or one checkpoint")->required();
   verb->add_option("RUN_B", options->b, "the other")->required();
   verb->add_flag("--json", options->json, "one JSON object on standard output");
-  verb->footer("exit 0: the same (DELTA 0); 1: different, with the first step, tensor and element; 2: nothing in common; 65: a checkpoint is damaged");
+  verb->footer(
+      "exit 0: the same (DELTA 0); 1: different, with the first step, tensor and element; 2: nothing in common; 65: a checkpoint is damaged");
   verb->callback([options] {
     const eval::Verification result = eval::verify(options->a, options->b);
     std::fputs((options->json ? to_json(result) : to_text(result)).c_str(), stdout);

@@ -20,7 +20,8 @@ std::string text_of(const Json& json, const char* key) {
 std::optional<std::pair<int64_t, Certificate>> parse_line(std::string_view line) {
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) return std::nullopt;
-  Certificate certificate{text_of(json, "batch_digest"), text_of(json, "loss_hex"), text_of(json, "grad_norm_hex"), text_of(json, "lr"), text_of(json, "skipped") == "true", {}};
+  Certificate certificate{text_of(json, "batch_digest"), text_of(json, "loss_hex"),          text_of(json, "grad_norm_hex"),
+                          text_of(json, "lr"),           text_of(json, "skipped") == "true", {}};
   if (const auto digest = json.find("digest"); digest != json.end() && digest->is_object())
     certificate.digest = DigestText{text_of(*digest, "parameters"), text_of(*digest, "moments"), text_of(*digest, "trainer")};
   return std::pair(json["step"].get<int64_t>(), certificate);
@@ -69,7 +70,8 @@ CertificateLog read_certificates(const fs::path& run) {
     if (auto entry = parse_line(line)) {
       log.steps.insert_or_assign(entry->first, std::move(entry->second));
     } else if (!line.empty()) {
-      log.notes.push_back(path.string() + ":" + std::to_string(number) + (end == std::string::npos ? ": the last line is torn" : ": not readable") + ", left out");
+      log.notes.push_back(path.string() + ":" + std::to_string(number) + (end == std::string::npos ? ": the last line is torn" : ": not readable") +
+                          ", left out");
     }
     begin = end == std::string::npos ? text.size() : end + 1;
   }
@@ -86,7 +88,8 @@ std::vector<SettingDifference> yaml_differences(const fs::path& a, const fs::pat
   all.insert(right.begin(), right.end());
   std::vector<SettingDifference> differences;
   for (const auto& [key, unused] : all)
-    if (value(left, key) != value(right, key) || left.contains(key) != right.contains(key)) differences.push_back({key, value(left, key), value(right, key)});
+    if (value(left, key) != value(right, key) || left.contains(key) != right.contains(key))
+      differences.push_back({key, value(left, key), value(right, key)});
   return differences;
 }
 

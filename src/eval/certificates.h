@@ -19,8 +19,8 @@ struct DigestText {
 
 // Of one step; a text is empty when the line does not have it.
 struct Certificate {
-  std::string batch;      // digest of the instances and their tokens
-  std::string loss, norm; // hex floats: equal text is equal bits
+  std::string batch;       // digest of the instances and their tokens
+  std::string loss, norm;  // hex floats: equal text is equal bits
   std::string lr;
   bool skipped = false;
   std::optional<DigestText> digest;  // after the step, when it was due

@@ -180,7 +180,9 @@ void compare_settings(const fs::path& a, const fs::path& b, Verification& result
   const std::vector<SettingDifference> recipe = yaml_differences(a / "recipe.yaml", b / "recipe.yaml");
   // The hash covers the contents of the data and leaves paths out, so it decides where both runs have it.
   result.same_recipe = !left.empty() && !right.empty() ? left == right : recipe.empty();
-  const auto add = [&](const SettingDifference& setting) { result.settings.push_back(fmt::format("{}: {} / {}", setting.key, setting.a, setting.b)); };
+  const auto add = [&](const SettingDifference& setting) {
+    result.settings.push_back(fmt::format("{}: {} / {}", setting.key, setting.a, setting.b));
+  };
   if (!result.same_recipe) std::for_each(recipe.begin(), recipe.end(), add);
   if (!result.same_recipe && recipe.empty()) result.settings.push_back("recipe: the same keys, so the data differ");
   const std::vector<SettingDifference> topology = yaml_differences(a / "topology.yaml", b / "topology.yaml");

@@ -18,10 +18,10 @@ struct StepDifference {
 };
 
 struct TensorDifference {
-  int64_t step = 0;           // of the two checkpoints
-  std::string name;           // exp_avg. and exp_avg_sq. names are moments
-  std::string what;           // "" or why there is no element: shape, missing
-  int64_t element = -1;       // flat index, row-major
+  int64_t step = 0;      // of the two checkpoints
+  std::string name;      // exp_avg. and exp_avg_sq. names are moments
+  std::string what;      // "" or why there is no element: shape, missing
+  int64_t element = -1;  // flat index, row-major
   float a = 0, b = 0;
 };
 

@@ -40,12 +40,14 @@ std::string verdict(const Verification& v) { return v.nothing_in_common() ? "not
 
 std::string settings_text(const Verification& v) {
   if (v.settings.empty()) return "  recipe and topology equal -> this should not happen: please report it\n";
-  const char* conclusion = v.same_recipe ? "  -> recipe equal: none of this should move bits, please report it\n" : "  -> the recipes differ, so the bits may\n";
+  const char* conclusion =
+      v.same_recipe ? "  -> recipe equal: none of this should move bits, please report it\n" : "  -> the recipes differ, so the bits may\n";
   return fmt::format("  {}\n{}", fmt::join(v.settings, "\n  "), conclusion);
 }
 
 std::string common_text(const Verification& v) {
-  std::string text = fmt::format("{} common step{}{}", v.steps.size(), v.steps.size() == 1 ? "" : "s", v.steps.empty() ? "" : " (" + ranges(v.steps) + ")");
+  std::string text =
+      fmt::format("{} common step{}{}", v.steps.size(), v.steps.size() == 1 ? "" : "s", v.steps.empty() ? "" : " (" + ranges(v.steps) + ")");
   text += v.digest_steps.empty() ? "; no state digest in common" : "; state digests at " + ranges(v.digest_steps);
   return text + (v.checkpoints.empty() ? "\n" : "; checkpoints at " + ranges(v.checkpoints) + "\n");
 }
@@ -75,7 +77,8 @@ std::string to_json(const Verification& v) {
   json["steps"] = {{"common", v.steps.size()}, {"ranges", ranges(v.steps)}};
   json["digest_steps"] = v.digest_steps;
   json["checkpoints"] = v.checkpoints;
-  json["digest"] = v.digest ? Json{{"parameters", v.digest->parameters}, {"moments", v.digest->moments}, {"trainer", v.digest->trainer}} : Json(nullptr);
+  json["digest"] =
+      v.digest ? Json{{"parameters", v.digest->parameters}, {"moments", v.digest->moments}, {"trainer", v.digest->trainer}} : Json(nullptr);
   json["first_difference"] = v.first ? Json{{"step", v.first->step}, {"what", v.first->what}} : Json(nullptr);
   if (v.tensor) {
     json["first_tensor"] = {{"step", v.tensor->step}, {"name", v.tensor->name}};

@@ -1,10 +1,10 @@
 // The promise of docs/checkpoints.md, tested at every file-system operation of a save: the process is killed there, or the operation
 // fails, and what is left must hold a complete checkpoint with the right contents.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>

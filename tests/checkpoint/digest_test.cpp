@@ -48,7 +48,8 @@ TEST(Digest, EqualsTheReferenceForAnyThreadCount) {
       EXPECT_EQ(digest.total.hex(), expected["total"].get<std::string>()) << expected.dump();
       ASSERT_EQ(digest.tensors.size(), expected["tensors"].size());
       for (const auto& tensor : expected["tensors"]) {
-        const auto found = std::find_if(digest.tensors.begin(), digest.tensors.end(), [&](const NamedDigest& named) { return named.name == tensor["name"].get<std::string>(); });
+        const auto found = std::find_if(digest.tensors.begin(), digest.tensors.end(),
+                                        [&](const NamedDigest& named) { return named.name == tensor["name"].get<std::string>(); });
         ASSERT_NE(found, digest.tensors.end());
         EXPECT_EQ(found->digest.hex(), tensor["digest"].get<std::string>()) << found->name;
       }
@@ -103,7 +104,8 @@ TEST(Digest, BlocksFromAnyShardMakeTheSameTensor) {
   const State state = small_state();
   const std::span<const float> values(state.data[0]);
   std::vector<Digest128> blocks;
-  for (size_t begin = 0; begin < values.size(); begin += 4096) blocks.push_back(block_digest(values.subspan(begin, std::min<size_t>(4096, values.size() - begin))));
+  for (size_t begin = 0; begin < values.size(); begin += 4096)
+    blocks.push_back(block_digest(values.subspan(begin, std::min<size_t>(4096, values.size() - begin))));
   EXPECT_EQ(tensor_digest("b", {3, 3000}, blocks), digest_tensors(state.views, pool).tensors[1].digest);
   std::swap(blocks[0], blocks[1]);
   EXPECT_NE(tensor_digest("b", {3, 3000}, blocks), digest_tensors(state.views, pool).tensors[1].digest);

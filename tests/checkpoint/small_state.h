@@ -22,7 +22,8 @@ class SmallState {
   }
 
   Snapshot snapshot() const {
-    Snapshot snapshot{.step = step_, .parameters = {}, .moments = {}, .trainer_json = trainer_, .side_files = {{"recipe.yaml", "seed: 1\n"}}, .digests = {}};
+    Snapshot snapshot{
+        .step = step_, .parameters = {}, .moments = {}, .trainer_json = trainer_, .side_files = {{"recipe.yaml", "seed: 1\n"}}, .digests = {}};
     for (const Tensor& t : tensors_) {
       snapshot.parameters.push_back({t.name, DType::kF32, t.shape, t.values.data()});
       snapshot.moments.push_back({exp_avg_name(t.name), DType::kF32, t.shape, t.first.data()});

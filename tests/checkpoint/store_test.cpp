@@ -188,18 +188,21 @@ TEST_F(Store, IncompleteOnesAreSkippedWithTheReason) {
   EXPECT_NE(skipped_after([&] { write_bytes(file(4, "manifest.json"), "{\"step\": 4"); }).find("not readable"), std::string::npos);
   EXPECT_NE(skipped_after([&] { write_bytes(file(4, "manifest.json"), ""); }).find("manifest.json"), std::string::npos);
   EXPECT_NE(skipped_after([&] {
-    fs::remove_all(directory_ / "step-4");
-    fs::create_directory(directory_ / "step-4");
-  }).find("manifest missing"), std::string::npos);
+              fs::remove_all(directory_ / "step-4");
+              fs::create_directory(directory_ / "step-4");
+            }).find("manifest missing"),
+            std::string::npos);
   EXPECT_NE(skipped_after([&] {
-    fs::remove_all(directory_ / "step-4");
-    fs::copy(directory_ / "step-2", directory_ / "step-4");
-  }).find("step 2, expected 4"), std::string::npos);
+              fs::remove_all(directory_ / "step-4");
+              fs::copy(directory_ / "step-2", directory_ / "step-4");
+            }).find("step 2, expected 4"),
+            std::string::npos);
 }
 
 TEST_F(Store, NamesThatAreNotStepsAreNoCheckpoints) {
   save_step(2);
-  for (const char* name : {"step-", "step--1", "step-03", "step-9x", "step-99999999999999999999", "other", ".step-9.tmp-1"}) fs::create_directory(directory_ / name);
+  for (const char* name : {"step-", "step--1", "step-03", "step-9x", "step-99999999999999999999", "other", ".step-9.tmp-1"})
+    fs::create_directory(directory_ / name);
   const Newest found = newest();
   EXPECT_EQ(found.checkpoint->step, 2);
   EXPECT_EQ(found.count, 1);

@@ -34,7 +34,14 @@ class Verify : public testing::Test {
   std::vector<Json> lines(int64_t steps) {
     std::vector<Json> all;
     for (int64_t step = 1; step <= steps; ++step) {
-      all.push_back({{"step", step}, {"loss", 2.5}, {"loss_hex", "0x1.4p+1"}, {"grad_norm_hex", "0x1p-1"}, {"lr", 0.001}, {"skipped", false}, {"batch_digest", "b" + std::to_string(step)}, {"seconds", 0.1}});
+      all.push_back({{"step", step},
+                     {"loss", 2.5},
+                     {"loss_hex", "0x1.4p+1"},
+                     {"grad_norm_hex", "0x1p-1"},
+                     {"lr", 0.001},
+                     {"skipped", false},
+                     {"batch_digest", "b" + std::to_string(step)},
+                     {"seconds", 0.1}});
       if (step == 10) {
         const auto found = checkpoint::open_checkpoint(a_ / "checkpoints/step-10");
         all.back()["digest"] = {{"parameters", found.parameters.hex()}, {"moments", found.moments.hex()}, {"trainer", found.trainer.hex()}};
@@ -76,9 +83,16 @@ TEST_F(Verify, EqualRunsAreDeltaZero) {
 }
 
 TEST_F(Verify, EachFieldOfALineCounts) {
-  struct Field { const char* key; Json value; const char* words; };
-  for (const Field& field : {Field{"loss_hex", "0x1.400002p+1", "loss 0x1.4p+1 against 0x1.400002p+1, batch ids equal"}, {"grad_norm_hex", "nan", "norm 0x1p-1 against nan"},
-                             {"lr", 0.002, "learning rate 0.001 against 0.002"}, {"skipped", true, "skipped no against yes"}, {"batch_digest", "other", "batch ids b17 against other"}}) {
+  struct Field {
+    const char* key;
+    Json value;
+    const char* words;
+  };
+  for (const Field& field : {Field{"loss_hex", "0x1.400002p+1", "loss 0x1.4p+1 against 0x1.400002p+1, batch ids equal"},
+                             {"grad_norm_hex", "nan", "norm 0x1p-1 against nan"},
+                             {"lr", 0.002, "learning rate 0.001 against 0.002"},
+                             {"skipped", true, "skipped no against yes"},
+                             {"batch_digest", "other", "batch ids b17 against other"}}) {
     change(17, field.key, field.value);
     const Verification result = verify(a_, b_);
     EXPECT_FALSE(result.same()) << field.key;
@@ -163,7 +177,8 @@ TEST_F(Verify, ARunThatContradictsItselfIsDifferent) {
 
 TEST_F(Verify, DamagedAndUnfinishedCheckpoints) {
   flip_bit(b_ / "checkpoints/step-20/moments.safetensors", 900);
-  EXPECT_TRUE(has(message_of<CheckpointError>([&] { verify(a_, b_); }), "step-20/moments.safetensors: hash does not match manifest.json (chunk 1 of 1)"));
+  EXPECT_TRUE(
+      has(message_of<CheckpointError>([&] { verify(a_, b_); }), "step-20/moments.safetensors: hash does not match manifest.json (chunk 1 of 1)"));
   fs::remove(b_ / "checkpoints/step-20/manifest.json");
   const Verification result = verify(a_, b_);
   EXPECT_TRUE(result.same());
@@ -174,7 +189,9 @@ TEST_F(Verify, DamagedAndUnfinishedCheckpoints) {
 
 TEST_F(Verify, TornAndDoubledLines) {
   std::string text = read_file(b_ / "metrics.jsonl");
-  write_bytes(b_ / "metrics.jsonl", R"({"step": 3, "loss_hex": "0x1p+9"})" "\nnot json\n" + text + R"({"step": 21, "lo)");
+  write_bytes(b_ / "metrics.jsonl", R"({"step": 3, "loss_hex": "0x1p+9"})"
+                                    "\nnot json\n" +
+                                        text + R"({"step": 21, "lo)");
   const Verification result = verify(a_, b_);
   EXPECT_TRUE(result.same()) << "the later line of step 3 counts";
   EXPECT_EQ(result.steps.size(), 20u);

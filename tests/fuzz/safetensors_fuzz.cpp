@@ -47,12 +47,24 @@ std::string mutate(std::string bytes, std::mt19937_64& random) {
   for (size_t i = 0, edits = 1 + below(4); i < edits && bytes.size() > 1; ++i) {
     const size_t place = below(3) == 0 ? below(bytes.size()) : below(std::min<size_t>(bytes.size(), 200));
     switch (below(6)) {
-      case 0: bytes[place] = static_cast<char>(random()); break;
-      case 1: bytes[place] = kAlphabet[below(kAlphabet.size())]; break;
-      case 2: bytes.erase(place, 1 + below(8)); break;
-      case 3: bytes.insert(place, 1, kAlphabet[below(kAlphabet.size())]); break;
-      case 4: bytes.resize(below(bytes.size()) + 1); break;
-      case 5: bytes.insert(place, bytes.substr(below(bytes.size()), below(64))); break;
+      case 0:
+        bytes[place] = static_cast<char>(random());
+        break;
+      case 1:
+        bytes[place] = kAlphabet[below(kAlphabet.size())];
+        break;
+      case 2:
+        bytes.erase(place, 1 + below(8));
+        break;
+      case 3:
+        bytes.insert(place, 1, kAlphabet[below(kAlphabet.size())]);
+        break;
+      case 4:
+        bytes.resize(below(bytes.size()) + 1);
+        break;
+      case 5:
+        bytes.insert(place, bytes.substr(below(bytes.size()), below(64)));
+        break;
     }
   }
   return bytes;
