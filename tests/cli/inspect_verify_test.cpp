@@ -46,9 +46,9 @@ class InspectVerify : public testing::Test {
 TEST_F(InspectVerify, InspectsARun) {
   const Json json = Json::parse(run("inspect " + path("a") + " --json").output);
   EXPECT_EQ(json["step"], 4);
-  EXPECT_EQ(json["digest"]["parameters"], saved_.digests.parameters.total.hex());
-  EXPECT_EQ(json["digest"]["moments"], saved_.digests.moments.total.hex());
-  EXPECT_EQ(json["digest"]["trainer"], saved_.digests.trainer.hex());
+  EXPECT_EQ(json["digest"]["parameters"].get<std::string>(), saved_.digests.parameters.total.hex());
+  EXPECT_EQ(json["digest"]["moments"].get<std::string>(), saved_.digests.moments.total.hex());
+  EXPECT_EQ(json["digest"]["trainer"].get<std::string>(), saved_.digests.trainer.hex());
   EXPECT_EQ(json["parameters"], 62);
   EXPECT_EQ(json["tensors"].size(), 4u);
   EXPECT_TRUE(has(run("inspect " + path("a")), "step 4   newest complete of 2"));
@@ -58,7 +58,7 @@ TEST_F(InspectVerify, InspectSaysWhatARunSkipped) {
   fs::remove(scratch_ / "a/checkpoints/step-4/trainer.json");
   const Json json = Json::parse(run("inspect --json " + path("a")).output);
   EXPECT_EQ(json["step"], 2);
-  EXPECT_EQ(json["skipped"][0]["name"], "step-4");
+  EXPECT_EQ(json["skipped"][0]["name"].get<std::string>(), "step-4");
   EXPECT_NE(json["skipped"][0]["why"].get<std::string>().find("trainer.json: missing"), std::string::npos);
 }
 
@@ -78,7 +78,7 @@ TEST_F(InspectVerify, InspectsHuggingFaceDirectoriesAndFiles) {
   const fs::path golden = fs::path(DZ_GOLDEN) / "safetensors";
   const Json json = Json::parse(run("inspect --json " + (golden / "sharded").string()).output);
   EXPECT_EQ(json["parameters"], 37344);
-  EXPECT_EQ(json["tensors"][0]["dtype"], "BF16");
+  EXPECT_EQ(json["tensors"][0]["dtype"].get<std::string>(), "BF16");
   EXPECT_TRUE(has(run("inspect " + (golden / "unsharded.safetensors").string()), "37344 parameters"));
   EXPECT_EQ(run("inspect " + (golden / "bad/hole.safetensors").string()).code, 65);
 }
@@ -102,7 +102,7 @@ TEST_F(InspectVerify, VerifyExitCodes) {
   const Outcome different = run("verify " + path("a") + " " + path("b"));
   EXPECT_EQ(different.code, 1);
   EXPECT_TRUE(has(different, "model.norm.weight, element 2")) << different.output;
-  EXPECT_EQ(Json::parse(run("verify --json " + path("a") + " " + path("b")).output)["verdict"], "different");
+  EXPECT_EQ(Json::parse(run("verify --json " + path("a") + " " + path("b")).output)["verdict"].get<std::string>(), "different");
 
   EXPECT_EQ(run("verify " + path("a/checkpoints/step-2") + " " + path("b/checkpoints/step-4")).code, 2);
   EXPECT_EQ(run("verify " + path("a") + " " + path("missing")).code, 66);

@@ -78,8 +78,8 @@ TEST_F(Verify, EqualRunsAreDeltaZero) {
   EXPECT_TRUE(has(text, result.digest->parameters)) << text;
   EXPECT_TRUE(text.ends_with("DELTA 0\n")) << text;
   const Json json = Json::parse(to_json(result));
-  EXPECT_EQ(json["verdict"], "same");
-  EXPECT_EQ(json["digest"]["parameters"], checkpoint::open_checkpoint(a_ / "checkpoints/step-20").parameters.hex());
+  EXPECT_EQ(json["verdict"].get<std::string>(), "same");
+  EXPECT_EQ(json["digest"]["parameters"].get<std::string>(), checkpoint::open_checkpoint(a_ / "checkpoints/step-20").parameters.hex());
 }
 
 TEST_F(Verify, EachFieldOfALineCounts) {
@@ -233,7 +233,7 @@ TEST_F(Verify, NothingInCommon) {
   const Verification result = verify(a_, b_);
   EXPECT_TRUE(result.nothing_in_common());
   EXPECT_FALSE(result.same());
-  EXPECT_EQ(Json::parse(to_json(result))["verdict"], "nothing in common");
+  EXPECT_EQ(Json::parse(to_json(result))["verdict"].get<std::string>(), "nothing in common");
 }
 
 TEST_F(Verify, OnlyMetricsInCommonSaysSo) {
