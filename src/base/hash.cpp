@@ -20,7 +20,7 @@ Digest128 xxh3_128(std::span<const std::byte> bytes) {
   return {hash.high64, hash.low64};
 }
 
-uint64_t xxh3_64(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+uint64_t xxh3_64(std::span<const std::byte> bytes, uint64_t seed) { return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed); }
 
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();

@@ -19,7 +19,7 @@ struct Digest128 {
 };
 
 Digest128 xxh3_128(std::span<const std::byte> bytes);
-uint64_t xxh3_64(std::span<const std::byte> bytes);
+uint64_t xxh3_64(std::span<const std::byte> bytes, uint64_t seed = 0);
 
 // Incremental SHA-256; hex() ends it.
 class Sha256 {

@@ -26,6 +26,10 @@ int run(int argc, char** argv) {
   add_train(app);
   add_eval(app);
   add_parity(app);
+  add_tokenize(app);
+  add_tokenizer_train(app);
+  add_encode(app);
+  add_decode(app);
   add_report(app);
   add_verify(app);
   add_inspect(app);

@@ -31,7 +31,9 @@ class MergeTable {
     uint64_t key = kEmpty;
     Merge merge;
   };
-  static uint64_t key_of(int32_t left, int32_t right) { return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right); }
+  static uint64_t key_of(int32_t left, int32_t right) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
+  }
   uint64_t slot_of(uint64_t key) const { return (key * 0x9E3779B97F4A7C15u) >> shift_ & mask_; }
   void grow();
 

@@ -10,17 +10,17 @@
 namespace dz::text {
 
 struct ExtractOptions {
-  std::string field = "text";                          // of a JSON line
-  int64_t max_document_bytes = int64_t{1} << 30;       // after decompression; a longer one is a DataError, not a full memory
+  std::string field = "text";                     // of a JSON line
+  int64_t max_document_bytes = int64_t{1} << 30;  // after decompression; a longer one is a DataError, not a full memory
 };
 
 struct ExtractCounts {
   int64_t files = 0;
-  int64_t skipped_files = 0;      // unknown extension, inside a directory
-  int64_t documents = 0;          // handed out
-  int64_t empty_documents = 0;    // nothing but white space; dropped
-  int64_t bytes = 0;              // of the documents handed out, as UTF-8
-  int64_t replaced = 0;           // ill-formed UTF-8 parts that became U+FFFD
+  int64_t skipped_files = 0;    // unknown extension, inside a directory
+  int64_t documents = 0;        // handed out
+  int64_t empty_documents = 0;  // nothing but white space; dropped
+  int64_t bytes = 0;            // of the documents handed out, as UTF-8
+  int64_t replaced = 0;         // ill-formed UTF-8 parts that became U+FFFD
 };
 
 // Walks files and directories (recursively, each directory's files in bytewise order of their path; links to directories are not followed).
@@ -34,9 +34,9 @@ class DocumentReader {
   DocumentReader(DocumentReader&&) noexcept;
   ~DocumentReader();
 
-  bool next(std::string& document);   // false at the end
+  bool next(std::string& document);  // false at the end
   const ExtractCounts& counts() const;
-  std::string where() const;          // path, or path:line, of the last document
+  std::string where() const;  // path, or path:line, of the last document
 
  private:
   struct State;

@@ -62,7 +62,8 @@ bool Tokenizer::is_special(int32_t id) const { return id >= 0 && id < vocab_size
 
 int32_t Tokenizer::end_of_text() const {
   if (const std::optional<int32_t> id = find_added("<|endoftext|>")) return *id;
-  throw DataError(Complaint{.where = model_->where + ": added_tokens", .found = "no <|endoftext|>", .expected = "the token that ends a document", .hint = ""});
+  throw DataError(
+      Complaint{.where = model_->where + ": added_tokens", .found = "no <|endoftext|>", .expected = "the token that ends a document", .hint = ""});
 }
 
 std::vector<std::string> Tokenizer::special_tokens() const {
@@ -86,7 +87,7 @@ struct Encoder::Cache {
   static constexpr int kPatience = 256;  // pieces until the slots are worth their memory: a prompt does without
   int seen = 0;
   std::vector<Slot> slots;
-  std::vector<int32_t> symbols;   // scratch
+  std::vector<int32_t> symbols;  // scratch
 
   // Null when the piece is too long.
   Slot* slot(std::string_view piece) {
@@ -140,9 +141,13 @@ void merge_piece(const TokenizerModel& model, std::string_view piece, std::vecto
 void Encoder::encode(std::string_view text, SpecialTokens special, std::vector<int32_t>& ids) {
   const TokenizerModel& model = tokenizer_.model();
   const auto found = [&](int32_t id) { ids.push_back(id); };
-  cut(model.raw_matcher, text, special, [&](std::string_view part) {
-    cut(model.normalized_matcher, part, special, [&](std::string_view segment) { encode_segment(segment, ids); }, found);
-  }, found);
+  cut(
+      model.raw_matcher, text, special,
+      [&](std::string_view part) {
+        cut(
+            model.normalized_matcher, part, special, [&](std::string_view segment) { encode_segment(segment, ids); }, found);
+      },
+      found);
 }
 
 void Encoder::encode_segment(std::string_view text, std::vector<int32_t>& ids) {

@@ -26,7 +26,7 @@ class Tokenizer {
   static Tokenizer load(const std::filesystem::path& path);
   static Tokenizer parse(std::string_view json, const std::string& where);
 
-  int64_t vocab_size() const;  // 1 + the largest id
+  int64_t vocab_size() const;         // 1 + the largest id
   const std::string& sha256() const;  // of the JSON text: the identity of the tokenizer in manifests
 
   // `text` should be UTF-8 (replace_invalid_utf8 makes it so); a byte that is not is one character of its own and survives the round trip.
@@ -37,12 +37,12 @@ class Tokenizer {
   // The bytes of the tokens, joined, with U+FFFD for each maximal part that is not UTF-8. Ids without a token vanish.
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
   std::string decode_bytes(std::span<const int32_t> ids, bool skip_special = false) const;  // the same before U+FFFD
-  std::string_view token_bytes(int32_t id) const;  // empty for an id without a token
+  std::string_view token_bytes(int32_t id) const;                                           // empty for an id without a token
 
   std::optional<int32_t> find_added(std::string_view content) const;  // an added token by its text
   bool is_special(int32_t id) const;
-  int32_t end_of_text() const;                        // "<|endoftext|>"; DataError when the tokenizer has none
-  std::vector<std::string> special_tokens() const;    // texts, by id
+  int32_t end_of_text() const;                      // "<|endoftext|>"; DataError when the tokenizer has none
+  std::vector<std::string> special_tokens() const;  // texts, by id
   const TokenizerModel& model() const { return *model_; }
 
  private:

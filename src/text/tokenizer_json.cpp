@@ -141,7 +141,8 @@ void Reader::check_bpe(const json& bpe) const {
   const json& type = child(bpe, "type");  // files of before 2021 have none
   if (!type.is_null() && type != "BPE") fail("model.type", shown(type), "\"BPE\"");
   const json& dropout = child(bpe, "dropout");
-  if (!dropout.is_null() && !(dropout.is_number() && dropout.get<double>() == 0)) fail("model.dropout", shown(dropout), "null: random ids cannot be reproduced");
+  if (!dropout.is_null() && !(dropout.is_number() && dropout.get<double>() == 0))
+    fail("model.dropout", shown(dropout), "null: random ids cannot be reproduced");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     const json& value = child(bpe, key);
     if (!value.is_null() && value != "") fail(std::string("model.") + key, shown(value), "null or \"\"");
@@ -166,8 +167,10 @@ void Reader::read_added(TokenizerModel& model, const Vocabulary& vocabulary) con
     const json& item = items[i];
     const json& content = child(item, "content");
     if (!content.is_string()) fail(key + ".content", shown(content), "a string");
-    AddedToken token{.content = content.get<std::string>(), .id = id(key + ".id", child(item, "id")),
-                     .special = flag(item, key + ".", "special", false), .normalized = flag(item, key + ".", "normalized", true)};
+    AddedToken token{.content = content.get<std::string>(),
+                     .id = id(key + ".id", child(item, "id")),
+                     .special = flag(item, key + ".", "special", false),
+                     .normalized = flag(item, key + ".", "normalized", true)};
     for (const char* option : {"single_word", "lstrip", "rstrip"})
       if (flag(item, key + ".", option, false)) fail(key + "." + option, "true", "false; the other is not supported");
     const auto known = vocabulary.find(token.content);
@@ -184,14 +187,16 @@ void Reader::store_tokens(TokenizerModel& model, const Vocabulary& vocabulary) c
   std::vector<std::string_view> spelling;
   std::vector<bool> taken;
   const auto place = [&](std::string_view token, int32_t id, bool may_repeat) {
-    if (id >= most) fail("the id of " + shown(json(std::string(token))), std::to_string(id), "less than " + std::to_string(most) + " for this number of tokens");
+    if (id >= most)
+      fail("the id of " + shown(json(std::string(token))), std::to_string(id), "less than " + std::to_string(most) + " for this number of tokens");
     const auto index = static_cast<size_t>(id);
     if (index >= taken.size()) {
       spelling.resize(index + 1);
       taken.resize(index + 1);
     }
     if (taken[index] && !(may_repeat && spelling[index] == token))
-      fail("the id " + std::to_string(id), "two tokens, " + shown(json(std::string(spelling[index]))) + " and " + shown(json(std::string(token))), "one");
+      fail("the id " + std::to_string(id), "two tokens, " + shown(json(std::string(spelling[index]))) + " and " + shown(json(std::string(token))),
+           "one");
     spelling[index] = token;
     taken[index] = true;
   };
@@ -252,7 +257,8 @@ std::pair<std::string_view, std::string_view> Reader::read_pair(const json& item
   if (item.is_string()) {
     const std::string_view text = item.get_ref<const std::string&>();
     const size_t space = text.find(' ');
-    if (space != std::string_view::npos && text.find(' ', space + 1) == std::string_view::npos) return {text.substr(0, space), text.substr(space + 1)};
+    if (space != std::string_view::npos && text.find(' ', space + 1) == std::string_view::npos)
+      return {text.substr(0, space), text.substr(space + 1)};
   }
   fail(key, shown(item), "\"left right\" or [\"left\", \"right\"]");
 }
@@ -296,12 +302,14 @@ std::optional<AddedMatcher::Match> AddedMatcher::find(std::string_view text, siz
 }
 
 TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& where) {
-  if (nesting(text) > kMaxNesting) throw DataError(where + ": more than " + std::to_string(kMaxNesting) + " brackets deep, expected a tokenizer.json");
+  if (nesting(text) > kMaxNesting)
+    throw DataError(where + ": more than " + std::to_string(kMaxNesting) + " brackets deep, expected a tokenizer.json");
   json root;
   try {
     root = json::parse(text);
   } catch (const json::parse_error& error) {
-    throw DataError(Complaint{.where = where + " at byte " + std::to_string(error.byte), .found = "no valid JSON", .expected = "a tokenizer.json", .hint = ""});
+    throw DataError(
+        Complaint{.where = where + " at byte " + std::to_string(error.byte), .found = "no valid JSON", .expected = "a tokenizer.json", .hint = ""});
   }
   TokenizerModel model = Reader(root, where).read();
   model.sha256 = sha256_hex(text);

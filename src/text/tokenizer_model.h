@@ -43,14 +43,14 @@ struct TokenizerModel {
   Pattern pattern = Pattern::kCl100k;
   std::array<int32_t, 256> byte_ids{};  // -1: a byte outside the alphabet, dropped by the encoder as in the library
   MergeTable merges;
-  bool ignore_merges = false;                           // a piece that is a token is that token, whatever the merges say
+  bool ignore_merges = false;                             // a piece that is a token is that token, whatever the merges say
   std::unordered_map<std::string, int32_t> whole_pieces;  // only with ignore_merges
-  std::string token_bytes;                              // of all tokens, one after another
-  std::vector<int64_t> token_begins;                    // vocab_size + 1
-  std::vector<bool> special;                            // vocab_size
-  std::vector<AddedToken> added;                        // by id
-  AddedMatcher raw_matcher;                             // tokens searched in the text as it is,
-  AddedMatcher normalized_matcher;                      // and then those that a normalizer would come before (there is none)
+  std::string token_bytes;                                // of all tokens, one after another
+  std::vector<int64_t> token_begins;                      // vocab_size + 1
+  std::vector<bool> special;                              // vocab_size
+  std::vector<AddedToken> added;                          // by id
+  AddedMatcher raw_matcher;                               // tokens searched in the text as it is,
+  AddedMatcher normalized_matcher;                        // and then those that a normalizer would come before (there is none)
 
   int64_t vocab_size() const { return static_cast<int64_t>(special.size()); }
 };

@@ -114,7 +114,8 @@ class Merger {
 Merger::Merger(const WordCounts& counts, const TrainerOptions& options)
     : options_(options), limit_(options.max_token_length > 0 ? options.max_token_length : INT64_MAX) {
   const std::vector<std::pair<std::string, int64_t>> words = counts.sorted();
-  for (const std::string& token : options.special_tokens) add_token(token, std::count_if(token.begin(), token.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  for (const std::string& token : options.special_tokens)
+    add_token(token, std::count_if(token.begin(), token.end(), [](char c) { return (c & 0xC0) != 0x80; }));
   add_alphabet(words);
   int32_t of_byte[256];
   for (int byte = 0; byte < 256; ++byte) {
@@ -231,7 +232,8 @@ TrainedVocabulary Merger::run(const std::function<void(int64_t, int64_t)>& progr
   PairMap<size_t> last;
   for (size_t i = 0; i < merges.size(); ++i) last[merges[i]] = i;
   for (size_t i = 0; i < merges.size(); ++i)
-    if (last[merges[i]] == i) result.merges.emplace_back(tokens_[static_cast<size_t>(left_of(merges[i]))], tokens_[static_cast<size_t>(right_of(merges[i]))]);
+    if (last[merges[i]] == i)
+      result.merges.emplace_back(tokens_[static_cast<size_t>(left_of(merges[i]))], tokens_[static_cast<size_t>(right_of(merges[i]))]);
   return result;
 }
 
@@ -240,8 +242,10 @@ TrainedVocabulary Merger::run(const std::function<void(int64_t, int64_t)>& progr
 TrainedVocabulary train_bpe(const WordCounts& counts, const TrainerOptions& options, const std::function<void(int64_t, int64_t)>& progress) {
   const int64_t least = (options.initial_alphabet ? 256 : 0) + static_cast<int64_t>(options.special_tokens.size());
   if (options.vocab_size < least || options.vocab_size > INT32_MAX)
-    throw ConfigError(Complaint{.where = "vocabulary size", .found = std::to_string(options.vocab_size),
-                                .expected = "at least " + std::to_string(least) + ": the alphabet and the special tokens", .hint = ""});
+    throw ConfigError(Complaint{.where = "vocabulary size",
+                                .found = std::to_string(options.vocab_size),
+                                .expected = "at least " + std::to_string(least) + ": the alphabet and the special tokens",
+                                .hint = ""});
   return Merger(counts, options).run(progress);
 }
 

@@ -29,7 +29,8 @@ std::unique_ptr<const PlaneTable> make_plane() {
 const std::unique_ptr<const PlaneTable> kBasicPlane = make_plane();
 
 bool contains(std::span<const CodePointRange> ranges, uint32_t code_point) {
-  const auto after = std::upper_bound(ranges.begin(), ranges.end(), code_point, [](uint32_t c, const CodePointRange& range) { return c < range.first; });
+  const auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), code_point, [](uint32_t c, const CodePointRange& range) { return c < range.first; });
   return after != ranges.begin() && code_point <= std::prev(after)->last;
 }
 

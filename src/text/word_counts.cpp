@@ -19,7 +19,9 @@ struct WordCounts::Table {
   std::string bytes;
   int64_t distinct = 0;
 
-  std::string_view word(const Slot& slot) const { return std::string_view(bytes).substr(static_cast<size_t>(slot.begin), static_cast<size_t>(slot.size)); }
+  std::string_view word(const Slot& slot) const {
+    return std::string_view(bytes).substr(static_cast<size_t>(slot.begin), static_cast<size_t>(slot.size));
+  }
 
   void add(std::string_view piece, int64_t count) {
     const uint64_t hash = xxh3_64(std::as_bytes(std::span(piece.data(), piece.size())));

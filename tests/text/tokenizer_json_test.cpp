@@ -46,7 +46,7 @@ TEST(TokenizerJson, IgnoreMergesTakesAWholePieceThatIsAToken) {
 struct Refusal {
   const char* pointer;  // where to put `value`
   const char* value;
-  const char* key;      // what the message must name
+  const char* key;  // what the message must name
 };
 
 const Refusal kRefusals[] = {
@@ -101,10 +101,18 @@ TEST(TokenizerJson, DamagedFilesNeverDoWorseThanADataError) {
     for (uint64_t changes = 1 + random.below(3); changes > 0; --changes) {
       const size_t at = random.below(bad.size());
       switch (random.below(4)) {
-        case 0: bad[at] = static_cast<char>(random.below(256)); break;
-        case 1: bad.erase(at, 1 + random.below(30)); break;
-        case 2: bad.insert(at, bad.substr(random.below(bad.size()), random.below(30))); break;
-        default: bad[at] = "{}[]\",:0123456789"[random.below(17)]; break;
+        case 0:
+          bad[at] = static_cast<char>(random.below(256));
+          break;
+        case 1:
+          bad.erase(at, 1 + random.below(30));
+          break;
+        case 2:
+          bad.insert(at, bad.substr(random.below(bad.size()), random.below(30)));
+          break;
+        default:
+          bad[at] = "{}[]\",:0123456789"[random.below(17)];
+          break;
       }
       if (bad.empty()) bad = "{";
     }
