@@ -53,8 +53,8 @@ void warn(const data::TokenizeCounts& row, double held_out) {
     fmt::print(stderr, "warning: {}: {} documents spell out a special token such as <|endoftext|>; it was encoded as text, not as the token\n",
                row.name, row.documents_with_special_text);
   if (held_out > 0 && row.documents[1] == 0)
-    fmt::print(stderr, "warning: {}: none of its {} documents was held out; more or shorter documents are needed for --held-out {}\n", row.name,
-               row.documents[0], held_out);
+    fmt::print(stderr, "warning: {}: its {} document is all for training; more documents are needed for --held-out {}\n", row.name, row.documents[0],
+               held_out);
 }
 
 void run(const Options& options) {

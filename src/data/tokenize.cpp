@@ -14,6 +14,28 @@ namespace {
 // Own to this choice, so that nothing else that hashes documents picks the same ones.
 constexpr uint64_t kHeldOutSeed = 0x68656C646F757401;
 
+// Keeps back the document of lowest hash as long as nothing is held out by the share.
+class Waiting {
+ public:
+  using Ids = std::vector<int32_t>;
+
+  bool takes(uint64_t hash) const { return documents_.empty() || hash <= hash_; }
+  // Equal documents have equal hashes and wait together. The documents that no longer wait come back.
+  std::vector<Ids> put(uint64_t hash, const Ids& ids) {
+    std::vector<Ids> released;
+    if (hash != hash_) released = std::exchange(documents_, {});
+    hash_ = hash;
+    documents_.push_back(ids);
+    return released;
+  }
+  std::vector<Ids> release() { return std::exchange(documents_, {}); }
+  int64_t size() const { return static_cast<int64_t>(documents_.size()); }
+
+ private:
+  uint64_t hash_ = 0;
+  std::vector<Ids> documents_;
+};
+
 class Run {
  public:
   Run(const text::Tokenizer& tokenizer, const fs::path& directory, const TokenizeSettings& settings)
@@ -28,6 +50,7 @@ class Run {
     TokenizeCounts counts;
     counts.name = source.name;
     int64_t bytes = 0;
+    waits_ = settings_.held_out > 0;
     text::DocumentReader reader(source.paths, settings_.extract);
     text::for_each_batch(reader, [&](const std::vector<std::string>& documents) {
       encode(documents);
@@ -45,6 +68,8 @@ class Run {
                                 .expected = "at least one document",
                                 .hint = ""});
     }
+    const Split split = waits_ && waiting_.size() < counts.text.documents ? Split::kHeldOut : Split::kTrain;
+    for (const std::vector<int32_t>& ids : waiting_.release()) writer_.append(source.name, split, ids);
     return counts;
   }
 
@@ -63,10 +88,21 @@ class Run {
   }
 
   void append(const std::string& name, const std::string& document, const std::vector<int32_t>& ids, TokenizeCounts& counts) {
-    const Split split = is_held_out(document, settings_.held_out) ? Split::kHeldOut : Split::kTrain;
-    writer_.append(name, split, ids);
     counts.documents_with_special_text +=
         std::any_of(special_.begin(), special_.end(), [&](const std::string& token) { return document.find(token) != std::string::npos; });
+    const uint64_t hash = held_out_hash(document);
+    const auto train = [&](const std::vector<std::vector<int32_t>>& released) {
+      for (const std::vector<int32_t>& item : released) writer_.append(name, Split::kTrain, item);
+    };
+    if (is_held_out(hash, settings_.held_out)) {
+      waits_ = false;
+      train(waiting_.release());
+      writer_.append(name, Split::kHeldOut, ids);
+    } else if (waits_ && waiting_.takes(hash)) {
+      train(waiting_.put(hash, ids));
+    } else {
+      writer_.append(name, Split::kTrain, ids);
+    }
   }
 
   const TokenizeSettings& settings_;
@@ -75,14 +111,17 @@ class Run {
   std::vector<text::Encoder> encoders_;
   TokenShardWriter writer_;
   std::vector<std::vector<int32_t>> ids_;  // of the present batch
+  Waiting waiting_;                        // of the present source
+  bool waits_ = false;                     // nothing of it is held out yet
 };
 
 }  // namespace
 
-bool is_held_out(std::string_view document, double share) {
+uint64_t held_out_hash(std::string_view document) { return xxh3_64(std::as_bytes(std::span(document.data(), document.size())), kHeldOutSeed) >> 11; }
+
+bool is_held_out(uint64_t hash, double share) {
   constexpr double kScale = 9007199254740992.0;  // 2^53
-  const uint64_t hash = xxh3_64(std::as_bytes(std::span(document.data(), document.size())), kHeldOutSeed);
-  return hash >> 11 < static_cast<uint64_t>(share * kScale);
+  return hash < static_cast<uint64_t>(share * kScale);
 }
 
 TokenizeResult tokenize(const text::Tokenizer& tokenizer, const std::vector<TextSource>& sources, const fs::path& directory,

@@ -38,12 +38,15 @@ struct TokenizeResult {
   std::vector<TokenizeCounts> sources;  // as given
 };
 
-// True for held-out documents: XXH3-64 of the text under a fixed seed, its upper 53 bits below share * 2^53. It depends on the text
-// alone, so that equal documents are on the same side whatever their source, order or file.
-bool is_held_out(std::string_view document, double share);
+// A document is held out when this hash (XXH3-64 of its text under a fixed seed, upper 53 bits) is below share * 2^53. That depends on
+// the text alone, so that equal documents are on the same side whatever their source, order or file.
+uint64_t held_out_hash(std::string_view document);
+bool is_held_out(uint64_t hash, double share);
 
 // Writes `directory` through TokenShardWriter: the documents of each source in the order of DocumentReader, special tokens taken
-// literally, EOS (<|endoftext|>) behind each. The bytes do not depend on settings.threads. `progress`: source and bytes of text so far.
+// literally, EOS (<|endoftext|>) behind each. A source of which the share would hold out nothing gives its document of lowest hash
+// instead (unless it has no other), so that its loss can be watched; while such a document waits, others are written before it.
+// The bytes do not depend on settings.threads. `progress`: source and bytes of text so far.
 // DataError when a source has no document; errors of DocumentReader and TokenShardWriter.
 TokenizeResult tokenize(const text::Tokenizer& tokenizer, const std::vector<TextSource>& sources, const fs::path& directory,
                         const TokenizeSettings& settings, const std::function<void(const std::string&, int64_t)>& progress = nullptr);

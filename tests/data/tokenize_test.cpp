@@ -82,11 +82,11 @@ TEST(Tokenize, DocumentsEndWithEosAndComeBackAsText) {
 TEST(Tokenize, HeldOutIsAPropertyOfTheText) {
   int64_t held = 0;
   for (int i = 0; i < 20000; ++i) {
-    const std::string document = "document " + std::to_string(i);
-    const bool two = is_held_out(document, 0.02);
+    const uint64_t hash = held_out_hash("document " + std::to_string(i));
+    const bool two = is_held_out(hash, 0.02);
     held += two;
-    EXPECT_TRUE(!two || is_held_out(document, 0.05));  // a larger share only adds
-    EXPECT_FALSE(is_held_out(document, 0.0));
+    EXPECT_TRUE(!two || is_held_out(hash, 0.05));  // a larger share only adds
+    EXPECT_FALSE(is_held_out(hash, 0.0));
   }
   EXPECT_NEAR(static_cast<double>(held), 400, 80);
 }
@@ -97,6 +97,28 @@ TEST(Tokenize, EqualDocumentsAreNeverOnBothSides) {
   const std::vector<TextSource> sources = {{"one", {corpus.path() / "a"}}, {"two", {corpus.path() / "a"}}};
   tokenize(tokenizer(), sources, out.path() / "t", {.held_out = 0.1, .threads = 2, .extract = {}});
   for (const Split split : kSplits) EXPECT_EQ(tokens_of(out.path() / "t", 0, split), tokens_of(out.path() / "t", 1, split));
+}
+
+TEST(Tokenize, ASmallSourceHoldsOutItsDocumentOfLowestHash) {
+  const TestFolder corpus;
+  const TestFolder out;
+  std::string lowest;
+  for (int i = 0; i < 9; ++i) {
+    const std::string document = "document " + std::to_string(i % 8);  // the first one twice
+    corpus.write("s/" + std::to_string(i) + ".txt", document);
+    ASSERT_FALSE(is_held_out(held_out_hash(document), 0.0001));
+    if (lowest.empty() || held_out_hash(document) < held_out_hash(lowest)) lowest = document;
+  }
+  corpus.write("one/1.txt", "alone");
+  const text::Tokenizer bpe = tokenizer();
+  tokenize(bpe, {{"s", {corpus.path() / "s"}}, {"one", {corpus.path() / "one"}}}, out.path() / "t",
+           {.held_out = 0.0001, .threads = 1, .extract = {}});
+  const std::string held = bpe.decode(tokens_of(out.path() / "t", 0, Split::kHeldOut));
+  const std::string trained = bpe.decode(tokens_of(out.path() / "t", 0, Split::kTrain));
+  EXPECT_EQ(held.substr(0, held.find('<')), lowest);
+  EXPECT_EQ(trained.find(lowest), std::string::npos);  // both copies are held out when it is the one that is there twice
+  EXPECT_EQ(std::count(trained.begin(), trained.end(), 'd') + std::count(held.begin(), held.end(), 'd'), 9 * 2);
+  EXPECT_EQ(bpe.decode(tokens_of(out.path() / "t", 1, Split::kTrain)), "alone<|endoftext|>");
 }
 
 TEST(Tokenize, RunsAgainButOverNothingForeign) {
