@@ -13,6 +13,7 @@ namespace {
 // Far above any model and far below what would overflow a product of two of them.
 constexpr int64_t kMaxSize = int64_t{1} << 30;
 constexpr int64_t kMaxLayers = 4096;
+constexpr double kMaxParameters = 0x1p45;
 
 void check_size(const std::string& where, const char* key, int64_t value, int64_t most) {
   if (value >= 1 && value <= most) return;
@@ -33,6 +34,16 @@ void check_heads(const ModelConfig& config, const std::string& where) {
                                 "each key and value head serves the same number of query heads"});
   }
   check_size(where, "n_heads * head_dim", config.q_width(), kMaxSize);
+}
+
+void check_total(const ModelConfig& config, const std::string& where) {
+  const double attention = 2.0 * static_cast<double>(config.q_width() + config.kv_width());
+  const double layer = static_cast<double>(config.d_model) * (attention + 3.0 * static_cast<double>(config.d_ff));
+  const double total =
+      static_cast<double>(config.n_layers) * layer + 2.0 * static_cast<double>(config.vocab_size) * static_cast<double>(config.d_model);
+  if (total <= kMaxParameters) return;
+  throw ConfigError(Complaint{where + "d_model, d_ff, n_layers, vocab_size", fmt::format("{:.1e} parameters together", total),
+                              fmt::format("at most {:.1e}", kMaxParameters), ""});
 }
 
 void check_layers(const ModelConfig& config, const std::string& where) {
@@ -65,6 +76,7 @@ void validate(const ModelConfig& config, const std::string& where_in) {
   check_size(where, "d_ff", config.d_ff, kMaxSize);
   check_size(where, "vocab_size", config.vocab_size, kMaxSize);
   check_heads(config, where);
+  check_total(config, where);
   check_layers(config, where);
   if (!(std::isfinite(config.rope_theta) && config.rope_theta > 1.0)) {
     throw ConfigError(Complaint{where + "rope_theta", fmt::format("{}", config.rope_theta), "a number above 1", ""});

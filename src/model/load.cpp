@@ -27,9 +27,7 @@ LoadedModel load_model(const fs::path& path) {
   const fs::path directory = model_directory(path);
   const fs::path config_path = directory / kConfig;
   const ModelConfig config = from_hf_json(read_file(config_path), config_path.string());
-  LoadedModel model{.directory = directory, .config = config, .parameters = Parameters(config)};
-  load_parameters(directory, model.parameters);
-  return model;
+  return {.directory = directory, .config = config, .parameters = load_parameters(directory, config)};
 }
 
 }  // namespace dz::model

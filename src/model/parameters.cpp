@@ -29,9 +29,8 @@ void check_tensor(const ParameterSpec& spec, const checkpoint::StoredTensor& sto
 }
 
 // A tensor that nobody reads is a sign that config.json describes another model.
-void check_nothing_left(const Parameters& parameters, const checkpoint::TensorSource& source) {
+void check_nothing_left(const std::vector<ParameterSpec>& specs, const checkpoint::TensorSource& source) {
   for (const checkpoint::StoredTensor& stored : source.tensors()) {
-    const auto& specs = parameters.specs();
     if (std::ranges::binary_search(specs, stored.name, {}, &ParameterSpec::name)) continue;
     throw DataError(Complaint{source.path_of(stored).string() + ": " + stored.name, "a tensor that this model does not have", "",
                               "config.json and the weights disagree"});
@@ -89,17 +88,21 @@ void init_parameters(uint64_t seed, Parameters& parameters, ThreadPool& pool) {
   }
 }
 
-void load_parameters(const fs::path& directory, Parameters& parameters) {
+Parameters load_parameters(const fs::path& directory, const ModelConfig& config) {
   const checkpoint::TensorSource source = checkpoint::TensorSource::open(directory);
-  for (const ParameterSpec& spec : parameters.specs()) {
+  const std::vector<ParameterSpec> specs = parameter_specs(config);
+  for (const ParameterSpec& spec : specs) {
     const checkpoint::StoredTensor* stored = source.find(spec.name);
-    if (stored == nullptr)
+    if (stored == nullptr) {
       throw DataError(
           Complaint{directory.string() + ": " + spec.name, "no such tensor", to_text(spec.shape), "the weights are of another model, or incomplete"});
+    }
     check_tensor(spec, *stored, source.path_of(*stored));
   }
-  check_nothing_left(parameters, source);
-  for (size_t i = 0; i < parameters.size(); ++i) source.read_f32(source.at(parameters.specs()[i].name), parameters.tensor(i));
+  check_nothing_left(specs, source);
+  Parameters parameters(config);
+  for (size_t i = 0; i < parameters.size(); ++i) source.read_f32(source.at(specs[i].name), parameters.tensor(i));
+  return parameters;
 }
 
 }  // namespace dz::model

@@ -54,7 +54,7 @@ void finish_tied_gradient(Parameters& gradients, ThreadPool& pool);
 void init_parameters(uint64_t seed, Parameters& parameters, ThreadPool& pool);
 
 // Reads model.safetensors, or the shards of model.safetensors.index.json, in `directory` (bf16 or f32). Exactly the tensors of the model must
-// be there: DataError naming the one that is missing, left over, or of another shape or type.
-void load_parameters(const fs::path& directory, Parameters& parameters);
+// be there: DataError naming the one that is missing, left over, or of another shape or type. Nothing is allocated before that is known.
+Parameters load_parameters(const fs::path& directory, const ModelConfig& config);
 
 }  // namespace dz::model

@@ -107,6 +107,9 @@ TEST(HfConfig, RefusesWhatItWouldComputeWrongly) {
     json[row.key] = row.value;
     EXPECT_NE(error_of(json).find(row.named), std::string::npos) << row.key << " " << row.value << ": " << error_of(json);
   }
+  Json json = olmo3_7b();
+  json["hidden_size"] = json["intermediate_size"] = 1 << 30;
+  EXPECT_NE(error_of(json).find("parameters together"), std::string::npos) << error_of(json);
   EXPECT_THROW(from_hf_json("[1", "config.json"), DataError);
   EXPECT_THROW(from_hf_json(std::string(100000, '['), "config.json"), DataError);
 }

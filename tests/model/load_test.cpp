@@ -76,6 +76,15 @@ TEST_F(Loading, NamesTheTensorThatIsWrong) {
   EXPECT_NE(error().find("I32"), std::string::npos) << error();
 }
 
+// A small file beside a config that claims a terabyte: refused for the shape, before memory is asked for.
+TEST_F(Loading, AllocatesNothingThatTheFileDoesNotHold) {
+  write(parameters_.views());
+  ModelConfig huge = config_;
+  huge.vocab_size = huge.d_ff = int64_t{1} << 30;
+  write_file_atomic(directory_ / "config.json", to_hf_json(huge));
+  EXPECT_NE(error().find("expected ["), std::string::npos) << error();
+}
+
 TEST_F(Loading, SaysWhatIsNotThere) {
   EXPECT_THROW(load_model(directory_), Error);  // no weights
   EXPECT_THROW(load_model(directory_ / "nowhere"), InputError);
