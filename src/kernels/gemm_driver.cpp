@@ -227,8 +227,8 @@ class LargeProduct {
   float* tiles_ = nullptr;
 };
 
-// Few rows: packing B apart would read it twice for nothing. Little work: threads cost more than they bring.
-constexpr int64_t kFewRows = 32, kLittleWork = 1 << 17;
+// Few rows: packing B apart would read it twice for nothing. Little work, some microseconds: waking threads costs more than they bring.
+constexpr int64_t kFewRows = 32, kLittleWork = 1 << 20;
 
 }  // namespace
 
