@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -36,7 +37,8 @@ std::string init_weights(const Recipe& recipe, TrainState& state, ThreadPool& po
     return "";
   }
   const fs::path directory = model::model_directory(recipe.init);
-  model::load_parameters(directory, state.parameters);
+  const model::Parameters loaded = model::load_parameters(directory, recipe.model);
+  std::copy(loaded.arena().begin(), loaded.arena().end(), state.parameters.arena().begin());
   progress.note("init    weights of " + directory.string() + "; moments 0, step 0");
   return checkpoint::digest_tensors(state.parameters.views(), pool).total.hex();
 }
