@@ -59,6 +59,8 @@ struct Left {
   const Word* data;
   int64_t stride;
   DZ_INLINE V16 at(int64_t i, int64_t w) const { return splat_word(transposed ? data[w * stride + i] : data[i * stride + w]); }
+  DZ_INLINE Left below(int64_t i) const { return {data + (transposed ? i : i * stride), stride}; }
+  DZ_INLINE Left after(int64_t w) const { return {data + (transposed ? w * stride : w), stride}; }
 };
 
 // A `left` tile of rows of `size` elements as a left operand, and a `right` tile as a transposed one.
@@ -71,42 +73,56 @@ DZ_INLINE Left<Word, true> left_transposed(const Word* tile, int64_t size) {
   return {tile, padded(size)};
 }
 
-// kRows x kVectors accumulators of one chain stay in registers; the finished even chain waits while the odd one runs.
-template <int kRows, int kVectors, class Word, bool transposed>
-DZ_INLINE void product_block(Left<Word, transposed> a, int64_t i, int64_t blocks, const Word* b, int64_t b_stride, float* c, int64_t c_stride,
-                             bool accumulate) {
-  constexpr int64_t kWords = kKBlock / k_per_word<Word>();
-  for (int64_t block = 0; block < blocks; ++block) {
-    V16 chain[2][kRows][kVectors];
+// A register tile of kRows x kVectors results. kChains: both chains of a block side by side, or one after the other when registers are few.
+#ifdef __AVX512F__
+inline constexpr int kRows = 4, kVectors = 2, kChains = 2;
+#else
+inline constexpr int kRows = 4, kVectors = 1, kChains = 1;
+#endif
+
+// The chains of one block: a are the words of kRows rows, b those of kVectors vectors of columns.
+template <class Word, bool transposed>
+DZ_INLINE void block_chains(Left<Word, transposed> a, const Word* b, int64_t b_stride, V16 (&chain)[2][kRows][kVectors]) {
+  constexpr int kSteps = static_cast<int>(kKBlock / 2 / k_per_word<Word>());
 #pragma GCC unroll 2
-    for (int parity = 0; parity < 2; ++parity) {
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
+  for (int first = 0; first < 2; first += kChains) {
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) chain[parity][r][v] = zero();
-      }
+    for (int step = 0; step < kSteps; ++step) {
 #pragma GCC unroll 2
-      for (int64_t w = block * kWords + parity; w < (block + 1) * kWords; w += 2) {
+      for (int parity = first; parity < first + kChains; ++parity) {
+        const int64_t w = 2 * step + parity;
         V16 right[kVectors];
-#pragma GCC unroll 4
+#pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) right[v] = load_words(b + w * b_stride + v * kLanes);
-#pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) {
-          const V16 left = a.at(i + r, w);
 #pragma GCC unroll 4
+        for (int r = 0; r < kRows; ++r) {
+          const V16 left = a.at(r, w);
+#pragma GCC unroll 2
           for (int v = 0; v < kVectors; ++v) chain[parity][r][v] = multiply_add(Word{}, left, right[v], chain[parity][r][v]);
         }
       }
     }
+  }
+}
+
+// c = (accumulate ? c : +0) + (even + odd) for each block.
+template <class Word, bool transposed>
+DZ_INLINE void product_tile(Left<Word, transposed> a, int64_t blocks, const Word* b, float* c, int64_t columns, bool accumulate) {
+  constexpr int64_t kWords = kKBlock / k_per_word<Word>();
+  for (int64_t block = 0; block < blocks; ++block) {
+    V16 chain[2][kRows][kVectors];
+#pragma GCC unroll 16
+    for (int i = 0; i < 2 * kRows * kVectors; ++i) chain[i % 2][i / 2 % kRows][i / 2 / kRows] = zero();
+    block_chains(a, b, columns, chain);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        float* to = c + r * c_stride + v * kLanes;
-        const V16 before = block > 0 || accumulate ? load(to) : zero();
-        store(to, before + (chain[0][r][v] + chain[1][r][v]));
-      }
+    for (int i = 0; i < kRows * kVectors; ++i) {
+      const int r = i % kRows, v = i / kRows;
+      float* to = c + r * columns + v * kLanes;
+      const V16 before = block > 0 || accumulate ? load(to) : zero();
+      store(to, before + (chain[0][r][v] + chain[1][r][v]));
     }
+    a = a.after(kWords);
+    b += kWords * columns;
   }
 }
 
@@ -114,23 +130,8 @@ DZ_INLINE void product_block(Left<Word, transposed> a, int64_t i, int64_t blocks
 // multiple of 4 (those rows must exist); k and columns are multiples of 32.
 template <class Word, bool transposed>
 void product(Left<Word, transposed> a, const Word* b, float* c, int64_t rows, int64_t columns, int64_t k, bool accumulate) {
-  // AVX-512 has 32 registers: 16 for a chain. AVX2 has 16: one vector here is two of them.
-#ifdef __AVX512F__
-  constexpr int kVectors = 4, kRest = 2;
-#else
-  constexpr int kVectors = 1, kRest = 1;
-#endif
-  constexpr int kRows = 4;
-  int64_t j = 0;
-  for (; j + kVectors * kLanes <= columns; j += kVectors * kLanes) {
-    for (int64_t i = 0; i < rows; i += kRows) {
-      product_block<kRows, kVectors>(a, i, k / kKBlock, b + j, columns, c + i * columns + j, columns, accumulate);
-    }
-  }
-  for (; j < columns; j += kRest * kLanes) {
-    for (int64_t i = 0; i < rows; i += kRows) {
-      product_block<kRows, kRest>(a, i, k / kKBlock, b + j, columns, c + i * columns + j, columns, accumulate);
-    }
+  for (int64_t j = 0; j < columns; j += kVectors * kLanes) {
+    for (int64_t i = 0; i < rows; i += kRows) product_tile(a.below(i), k / kKBlock, b + j, c + i * columns + j, columns, accumulate);
   }
 }
 
