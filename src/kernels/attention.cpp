@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "base/thread_pool.h"
+#include "kernels/attention_scratch.h"
+#include "kernels/scratch.h"
 #include "kernels/table.h"
 
 namespace dz::kernels {
@@ -20,6 +22,11 @@ void check(const AttentionShape& shape) {
 }
 
 }  // namespace
+
+void* attention_scratch(int64_t bytes) {
+  thread_local Scratch scratch;
+  return scratch.reserve(bytes);
+}
 
 AttentionScale attention_scale(int64_t head_dim) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
