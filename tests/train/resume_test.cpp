@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "checkpoint/store.h"
 #include "runs.h"
 
 namespace dz::train::test {
