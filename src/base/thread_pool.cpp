@@ -37,14 +37,16 @@ void ThreadPool::parallel_for(int64_t count, const std::function<void(int64_t)>&
     body_ = &body;
     count_ = count;
     next_.store(0, std::memory_order_relaxed);
-    active_ = static_cast<int>(workers_.size());
+    active_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
     error_ = nullptr;
-    ++round_;
+    round_.fetch_add(1, std::memory_order_release);
   }
   wake_.notify_all();
   run_tasks();
+  const auto done = [this] { return active_.load(std::memory_order_acquire) == 0; };
+  spin_until(done);
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [this] { return active_ == 0; });
+  done_.wait(lock, done);
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -57,20 +59,31 @@ void ThreadPool::parallel_ranges(int64_t count, int64_t grain, const std::functi
   parallel_for((count + size - 1) / size, [&](int64_t i) { body(i * size, std::min(count, (i + 1) * size)); });
 }
 
+template <class Condition>
+bool ThreadPool::spin_until(Condition condition) {
+  constexpr int kSpins = 400;  // about 10 us; on a host with more runnable threads than cores the time slice is not burnt
+  for (int i = 0; i < kSpins; ++i) {
+    if (condition()) return true;
+    _mm_pause();
+  }
+  return false;
+}
+
 void ThreadPool::work() {
   set_flush_to_zero();
   int64_t seen = 0;
   while (true) {
+    spin_until([&] { return round_.load(std::memory_order_acquire) != seen; });
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return stop_ || round_ != seen; });
+      wake_.wait(lock, [&] { return stop_ || round_.load(std::memory_order_relaxed) != seen; });
       if (stop_) return;
-      seen = round_;
+      seen = round_.load(std::memory_order_relaxed);
     }
     run_tasks();
     {
       const std::lock_guard lock(mutex_);
-      if (--active_ == 0) done_.notify_one();
+      if (active_.fetch_sub(1, std::memory_order_release) == 1) done_.notify_one();
     }
   }
 }

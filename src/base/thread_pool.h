@@ -36,6 +36,9 @@ class ThreadPool {
  private:
   void work();
   void run_tasks();
+  // Whether `condition` came true within a few microseconds: most loops are short, and sleeping costs more than they do.
+  template <class Condition>
+  static bool spin_until(Condition condition);
 
   std::vector<std::thread> workers_;
   std::mutex mutex_;
@@ -44,8 +47,8 @@ class ThreadPool {
   const std::function<void(int64_t)>* body_ = nullptr;
   int64_t count_ = 0;
   std::atomic<int64_t> next_{0};
-  int64_t round_ = 0;
-  int active_ = 0;
+  std::atomic<int64_t> round_{0};
+  std::atomic<int> active_{0};
   bool stop_ = false;
   std::exception_ptr error_;
 };

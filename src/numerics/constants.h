@@ -6,7 +6,7 @@
 namespace dz::numerics {
 
 // Names the contract that a run was made under; it changes with every change of bits.
-inline constexpr const char* kNumericsId = "cpu-v0";
+inline constexpr const char* kNumericsId = "cpu-v1";
 
 inline constexpr float kLog2E = 0x1.715476p+0f;      // log2(e), nearest float
 inline constexpr float kLowest = -0x1.fffffep+127f;  // where a running maximum starts

@@ -22,7 +22,8 @@ bool parse_number(const std::string& text, Number& value) {
 
 template <class Number>
 std::string expected_number(const Field& field, const char* kind) {
-  const bool low = std::isfinite(field.least), high = std::isfinite(field.most);
+  // A bound that only keeps numbers countable is not worth a word.
+  const bool low = std::isfinite(field.least), high = field.most < 1e15;
   if (low && high) return fmt::format("{} from {} to {}", kind, field.least, field.most);
   if (low) return fmt::format("{} of at least {}", kind, field.least);
   if (high) return fmt::format("{} of at most {}", kind, field.most);
