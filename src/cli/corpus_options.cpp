@@ -19,11 +19,12 @@ std::vector<CorpusInput> parse_inputs(const std::vector<std::string>& arguments)
     const size_t equal = argument.find('=');
     const bool has_name = equal != std::string::npos && equal > 0 && argument.find('/') > equal && !fs::exists(argument, error);
     const fs::path path = has_name ? argument.substr(equal + 1) : argument;
+    if (path.empty()) throw UsageError("--input " + argument + ": expected PATH or NAME=PATH");
     // "dir/" and "." have no last component of their own.
     const fs::path full = fs::absolute(path).lexically_normal();
     const std::string base = (full.has_filename() ? full : full.parent_path()).filename().string();
     const std::string name = has_name ? argument.substr(0, equal) : base;
-    if (path.empty() || name.empty()) throw UsageError("--input " + argument + ": expected PATH or NAME=PATH");
+    if (name.empty()) throw UsageError("--input " + argument + ": has no base name; give it a name: NAME=" + path.string());
     const auto same = std::find_if(inputs.begin(), inputs.end(), [&](const CorpusInput& input) { return input.name == name; });
     if (same == inputs.end()) {
       inputs.push_back({name, {path}});
