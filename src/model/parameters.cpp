@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/store.h"
 #include "kernels/state.h"
 #include "numerics/philox.h"
 
@@ -36,6 +37,9 @@ void check_nothing_left(const std::vector<ParameterSpec>& specs, const checkpoin
                               "config.json and the weights disagree"});
   }
 }
+
+// A checkpoint of ours, which has hashes to check; without its manifest it is an interrupted save, not a Hugging Face directory.
+bool is_native(const fs::path& directory) { return fs::exists(directory / "manifest.json") || fs::exists(directory / "trainer.json"); }
 
 }  // namespace
 
@@ -101,7 +105,13 @@ Parameters load_parameters(const fs::path& directory, const ModelConfig& config)
   }
   check_nothing_left(specs, source);
   Parameters parameters(config);
-  for (size_t i = 0; i < parameters.size(); ++i) source.read_f32(source.at(specs[i].name), parameters.tensor(i));
+  if (is_native(directory)) {
+    std::vector<checkpoint::TensorSlot> slots;
+    for (size_t i = 0; i < specs.size(); ++i) slots.push_back({specs[i].name, specs[i].shape, parameters.tensor(i).data()});
+    checkpoint::load_parameters(checkpoint::open_checkpoint(directory), slots);
+  } else {
+    for (size_t i = 0; i < specs.size(); ++i) source.read_f32(source.at(specs[i].name), parameters.tensor(i));
+  }
   return parameters;
 }
 

@@ -55,6 +55,7 @@ void init_parameters(uint64_t seed, Parameters& parameters, ThreadPool& pool);
 
 // Reads model.safetensors, or the shards of model.safetensors.index.json, in `directory` (bf16 or f32). Exactly the tensors of the model must
 // be there: DataError naming the one that is missing, left over, or of another shape or type. Nothing is allocated before that is known.
+// The bytes of a native checkpoint are checked against its manifest: CheckpointError.
 Parameters load_parameters(const fs::path& directory, const ModelConfig& config);
 
 }  // namespace dz::model

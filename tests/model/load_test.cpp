@@ -116,7 +116,14 @@ TEST_F(Loading, ACheckpointAndTheNewestOfARun) {
   EXPECT_TRUE(holds(checkpoints / "step-10", 10));
   EXPECT_TRUE(holds(run, 20));
   EXPECT_EQ(load_model(run).directory, checkpoints / "step-20");
+  const std::string weights = read_file(checkpoints / "step-10" / "model.safetensors");
+  std::string flipped = weights;
+  flipped.back() = static_cast<char>(flipped.back() ^ 1);
+  write_file_atomic(checkpoints / "step-10" / "model.safetensors", flipped);
+  EXPECT_THROW(load_model(checkpoints / "step-10"), CheckpointError) << "a flipped bit";
+  write_file_atomic(checkpoints / "step-10" / "model.safetensors", weights);
   fs::remove(checkpoints / "step-20" / "manifest.json");
+  EXPECT_THROW(load_model(checkpoints / "step-20"), CheckpointError) << "an interrupted save";
   EXPECT_TRUE(holds(run, 10)) << "an incomplete checkpoint is never picked";
   fs::remove(checkpoints / "step-10" / "manifest.json");
   EXPECT_THROW(load_model(run), InputError);
