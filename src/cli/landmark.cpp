@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/continue_text.h"
 #include "eval/loss.h"
 
 namespace dz::cli {
@@ -19,12 +20,21 @@ void write_loss(const train::Config& config, const train::TrainingData& data, co
   progress.note(fmt::format("landmark step {}: held-out loss {:.4f} over {} tokens", state.step, result.total.loss(), train::with_commas(result.total.tokens)));
 }
 
+void write_sample(const train::Config& config, const train::TrainingData& data, const train::TrainState& state, const fs::path& directory, ThreadPool& pool) {
+  const train::Landmarks& landmarks = config.run.landmarks;
+  if (landmarks.sample_tokens == 0 || data.tokenizer_json.empty()) return;
+  const text::Tokenizer tokenizer = text::Tokenizer::parse(data.tokenizer_json, "tokenizer.json of " + config.recipe.data.shards);
+  const ContinueSettings settings{.dtype = config.recipe.dtype, .max_tokens = landmarks.sample_tokens, .sampling = {.temperature = 0.7, .top_p = 0.95, .seed = config.recipe.seed}};
+  write_file_atomic(directory / "sample.txt", continue_text(config.recipe.model, state.parameters, tokenizer, landmarks.prompt, settings, pool) + "\n");
+}
+
 }  // namespace
 
 void write_landmark(const train::Config& config, const train::TrainingData& data, const train::TrainState& state, const fs::path& directory, ThreadPool& pool,
                     train::Progress& progress) {
   dz::create_directories(directory);
   write_loss(config, data, state, directory, pool, progress);
+  write_sample(config, data, state, directory, pool);
 }
 
 }  // namespace dz::cli

@@ -62,7 +62,9 @@ void run(const Options& options) {
   std::vector<data::TextSource> sources;
   for (CorpusInput& input : parse_inputs(options.inputs)) sources.push_back({std::move(input.name), std::move(input.paths)});
   ProgressLine line;
-  const data::TokenizeResult result = data::tokenize(tokenizer, sources, options.out, options.settings, [&](const std::string& name, int64_t bytes) {
+  data::TokenizeSettings settings = options.settings;
+  settings.tokenizer_json = read_file(options.tokenizer);
+  const data::TokenizeResult result = data::tokenize(tokenizer, sources, options.out, settings, [&](const std::string& name, int64_t bytes) {
     line.show(fmt::format("tokenizing  {}  {:.1f} MB", name, static_cast<double>(bytes) * 1e-6));
   });
   line.show("");

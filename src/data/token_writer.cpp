@@ -180,6 +180,7 @@ TokenManifest TokenShardWriter::finish() {
   DZ_CHECK(!moving_);
   for (auto& [key, out] : open_) flush(*out, true);
   open_.clear();
+  if (!settings_.tokenizer_json.empty()) write_file_atomic(partial_ / "tokenizer.json", settings_.tokenizer_json);
   write_file_atomic(partial_ / "manifest.json", to_json(manifest_));
 
   moving_ = true;
@@ -194,6 +195,7 @@ TokenManifest TokenShardWriter::finish() {
   }
   const std::vector<std::string> files = files_of(manifest_);
   for (const std::string& file : files) rename_durably(partial_ / file, directory_ / file);
+  if (!settings_.tokenizer_json.empty()) rename_durably(partial_ / "tokenizer.json", directory_ / "tokenizer.json");
   rename_durably(partial_ / "manifest.json", target);
   for (const std::string& file : old_files) {
     if (!std::binary_search(files.begin(), files.end(), file)) fs::remove(directory_ / file, ignored);

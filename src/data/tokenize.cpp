@@ -42,7 +42,10 @@ class Run {
       : settings_(settings),
         special_(tokenizer.special_tokens()),
         pool_(settings.threads),
-        writer_(directory, {.vocab_size = tokenizer.vocab_size(), .eos_id = tokenizer.end_of_text(), .tokenizer_sha256 = tokenizer.sha256()}) {
+        writer_(directory, {.vocab_size = tokenizer.vocab_size(),
+                            .eos_id = tokenizer.end_of_text(),
+                            .tokenizer_sha256 = tokenizer.sha256(),
+                            .tokenizer_json = settings.tokenizer_json}) {
     for (int i = 0; i < settings.threads; ++i) encoders_.emplace_back(tokenizer);
   }
 

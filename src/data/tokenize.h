@@ -22,6 +22,7 @@ struct TextSource {
 struct TokenizeSettings {
   double held_out = 0;  // share of the documents, in [0, 1)
   int threads = 1;
+  std::string tokenizer_json;  // the file's text, kept beside the shards; may be empty
   text::ExtractOptions extract;
 };
 
