@@ -1,11 +1,13 @@
 #include "cli/cli.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
 #include "base/check.h"
 #include "base/error.h"
+#include "train/fields.h"
 
 namespace dz::cli {
 namespace {
@@ -13,6 +15,16 @@ namespace {
 int exit_code = 0;
 
 void print_error(const char* message) { std::fprintf(stderr, "error: %s\n", message); }
+
+// CLI11 would only say that a subcommand is required.
+void refuse_unknown_verb(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return;
+  const std::string near = train::nearest(argv[1], verbs);
+  throw UsageError(Complaint{.where = "deltazero", .found = "the verb '" + std::string(argv[1]) + "'", .expected = "one that --help lists", .hint = near.empty() ? "" : "did you mean: " + near});
+}
 
 }  // namespace
 
@@ -36,6 +48,7 @@ int run(int argc, char** argv) {
   add_generate(app);
   add_doctor(app);
   try {
+    refuse_unknown_verb(app, argc, argv);
     app.parse(argc, argv);
     return exit_code;
   } catch (const CLI::Success& success) {

@@ -85,7 +85,7 @@ class Errors : public testing::Test {
 
 TEST_F(Errors, CommandLine) {
   expect("", 64, "subcommand");
-  expect("trian", 64, "trian");
+  expect("trian", 64, "did you mean: train");
   expect("train --no-such-flag", 64, "no-such-flag");
   expect("train", 64, "config file");
   expect(train("--set recipe.steps"), 64, "section.key=value");
@@ -131,8 +131,8 @@ TEST_F(Errors, OtherDataUnderTheSameName) {
   fs::remove_all(at("other"));
   ASSERT_EQ(run(first).code, 0);
   fs::remove_all(data);
-  ASSERT_EQ(run("tokenize --tokenizer " + at("tokenizer.json") + " --input shards=" + at("corpus.txt") + " --out " + data).code, 0);
-  expect(on_shards(data, "--stop-after 2 --set recipe.batch=1 --set recipe.data.sequence_length=32"), 78, "recipe.data.digest");
+  ASSERT_EQ(run("tokenize --tokenizer " + at("tokenizer.json") + " --input shards=" + at("text") + " --held-out 0.6 --out " + data).code, 0);
+  expect(on_shards(data, "--stop-after 2"), 78, "recipe.data.digest");
   fs::remove_all(at("other"));
 }
 
@@ -143,7 +143,7 @@ TEST_F(Errors, Runs) {
   expect("train " + contract() + " --dir " + at("run") + " --set recipe.model.d_model=48 --set recipe.model.head_dim=8", 78, "recipe.model.d_model");
   expect("train " + contract() + " --dir " + at("forked") + " --fork " + at("nowhere"), 65, "nowhere");
   expect("train " + contract() + " --dir " + at("run") + " --fork " + at("run/checkpoints/step-1"), 78, "--fork");
-  expect("train " + contract() + " --dir " + at("forked") + " --fork " + at("run/checkpoints/step-1") + " --set recipe.model.d_model=48", 78, "d_model");
+  expect("train " + contract() + " --dir " + at("forked") + " --fork " + at("run/checkpoints/step-1") + " --set recipe.model.d_model=48", 78, "checkpoint of another model");
 }
 
 TEST_F(Errors, DamagedCheckpoints) {
