@@ -11,21 +11,31 @@ namespace {
 
 constexpr int kKeyVectors = static_cast<int>(kTile / kLanes);
 
+constexpr int64_t kGroup = 4;  // query tiles that share one packing of a key tile
+
+// A query tile on its way through the key tiles.
+template <class Word>
+struct QueryTile {
+  QueryRows queries;
+  alignas(64) Word q[kTile * kMaxHeadDim];  // left
+  alignas(64) float o[kTile * kMaxHeadDim];
+  alignas(64) float m[kTile], l[kTile];
+};
+
 // Tiles in the layouts of tile.h.
 template <class Word>
 struct Scratch {
-  alignas(64) Word q[kTile * kMaxHeadDim];          // left
-  alignas(64) Word rows[kTile * kMaxHeadDim];       // keys on their way to columns, then values as right
-  alignas(64) Word k_columns[kMaxHeadDim * kTile];  // columns
-  alignas(64) Word p[kTile * kTile];                // left
-  alignas(64) float o[kTile * kMaxHeadDim];
+  QueryTile<Word> tiles[kGroup];
+  alignas(64) Word k_left[kTile * kMaxHeadDim], k_columns[kMaxHeadDim * kTile], v_right[kTile * kMaxHeadDim];
+  alignas(64) Word p_left[kTile * kTile];
   alignas(64) float t[kTile * kTile];  // S, then t
-  alignas(64) float m[kTile], l[kTile], next_m[kTile], alpha[kTile], row_sum[kTile];
+  alignas(64) float next_m[kTile], alpha[kTile], row_sum[kTile];
 };
 
 // t = S * c with masked entries -inf, and the new maximum of each row.
 template <class Word>
-DZ_INLINE void scale_and_mask(Scratch<Word>& s, const QueryRows& queries, int64_t key, float c) {
+DZ_INLINE void scale_and_mask(const QueryTile<Word>& tile, Scratch<Word>& s, int64_t key, float c) {
+  const QueryRows& queries = tile.queries;
   const V16 c16 = splat(c), hidden = splat(-numerics::kInfinity);
   for (int64_t i = 0; i < queries.rows; ++i) {
     float* row = s.t + i * kTile;
@@ -35,7 +45,7 @@ DZ_INLINE void scale_and_mask(Scratch<Word>& s, const QueryRows& queries, int64_
       const VisibleKeys visible = visible_keys(queries, i, key);
       for (int v = 0; v < kKeyVectors; ++v) t[v] = select(visible.among(v), t[v], hidden);
     }
-    V16 m = splat(s.m[i]);
+    V16 m = splat(tile.m[i]);
     for (int v = 0; v < kKeyVectors; ++v) {
       m = raise(m, t[v]);
       store(row + v * kLanes, t[v]);
@@ -46,7 +56,8 @@ DZ_INLINE void scale_and_mask(Scratch<Word>& s, const QueryRows& queries, int64_
 
 // P = exp2(t - m'), rounded to the compute type after its row sum; then l and O are brought to the new maximum.
 template <class T, class Word>
-DZ_INLINE void exponentials(Scratch<Word>& s, int64_t rows, int64_t width) {
+DZ_INLINE void exponentials(QueryTile<Word>& tile, Scratch<Word>& s, int64_t width) {
+  const int64_t rows = tile.queries.rows;
   for (int64_t i = 0; i < rows; ++i) {
     const float* row = s.t + i * kTile;
     const V16 m = splat(s.next_m[i]);
@@ -54,68 +65,83 @@ DZ_INLINE void exponentials(Scratch<Word>& s, int64_t rows, int64_t width) {
     for (int v = 0; v < kKeyVectors; ++v) {
       const V16 p = exp2(load(row + v * kLanes) - m);
       lanes = lanes + p;
-      store_left<T>(s.p, i, v, p);
+      store_left<T>(s.p_left, i, v, p);
     }
     s.row_sum[i] = sum(lanes);
   }
   for (int64_t i = 0; i < rows; i += kLanes) {
-    const V16 next = load(s.next_m + i), alpha = exp2(load(s.m + i) - next);
+    const V16 next = load(s.next_m + i), alpha = exp2(load(tile.m + i) - next);
     store(s.alpha + i, alpha);
-    store(s.l + i, load(s.l + i) * alpha + load(s.row_sum + i));
-    store(s.m + i, next);
+    store(tile.l + i, load(tile.l + i) * alpha + load(s.row_sum + i));
+    store(tile.m + i, next);
   }
   for (int64_t i = 0; i < rows; ++i) {
     if (s.alpha[i] == 1.0f) continue;
     const V16 alpha = splat(s.alpha[i]);
-    for (int64_t j = 0; j < width; j += kLanes) store(s.o + i * width + j, load(s.o + i * width + j) * alpha);
+    for (int64_t j = 0; j < width; j += kLanes) store(tile.o + i * width + j, load(tile.o + i * width + j) * alpha);
   }
 }
 
 template <class T, class Word>
-DZ_INLINE void finish(const AttentionForward<T>& args, const Scratch<Word>& s, const QueryRows& queries, int64_t instance, int64_t head) {
+DZ_INLINE void start(const AttentionForward<T>& args, int64_t instance, int64_t head, int64_t tile_index, QueryTile<Word>& tile) {
   const AttentionShape& shape = args.shape;
-  const int64_t count = shape.keys - shape.first_query, first = queries.position - shape.first_query;
+  tile.queries = query_rows(shape, instance, tile_index);
+  const int64_t count = shape.keys - shape.first_query, first = tile.queries.position - shape.first_query;
+  const T* q = args.q + ((instance * count + first) * shape.heads + head) * shape.head_dim;
+  pack_left(q, shape.heads * shape.head_dim, tile.queries.rows, shape.head_dim, tile.q);
+  clear(tile.o, kTile * padded(shape.head_dim));
+  clear(tile.l, kTile);
+  for (int64_t i = 0; i < kTile; ++i) tile.m[i] = numerics::kLowest;
+}
+
+template <class T, class Word>
+DZ_INLINE void finish(const AttentionForward<T>& args, int64_t instance, int64_t head, const QueryTile<Word>& tile) {
+  const AttentionShape& shape = args.shape;
+  const int64_t count = shape.keys - shape.first_query, first = tile.queries.position - shape.first_query;
   const int64_t width = padded(shape.head_dim);
-  for (int64_t i = 0; i < queries.rows; ++i) {
-    const float scale = s.l[i] == 0.0f ? 0.0f : 1.0f / s.l[i];
+  for (int64_t i = 0; i < tile.queries.rows; ++i) {
+    const float scale = tile.l[i] == 0.0f ? 0.0f : 1.0f / tile.l[i];
     T* out = args.out + ((instance * count + first + i) * shape.heads + head) * shape.head_dim;
-    for_vectors(shape.head_dim, [&](int64_t j, auto lanes) { store(out + j, load(s.o + i * width + j) * splat(scale) + zero(), lanes); });
+    for_vectors(shape.head_dim, [&](int64_t j, auto lanes) { store(out + j, load(tile.o + i * width + j) * splat(scale) + zero(), lanes); });
     const int64_t at = (instance * shape.heads + head) * count + first + i;
-    if (args.row_max != nullptr) args.row_max[at] = s.m[i] + 0.0f;
+    if (args.row_max != nullptr) args.row_max[at] = tile.m[i] + 0.0f;
     if (args.row_scale != nullptr) args.row_scale[at] = scale;
   }
 }
 
-template <class T>
-void query_tile(const AttentionForward<T>& args, int64_t instance, int64_t head, int64_t tile) {
+// The keys of one tile for those of the query tiles that see any of them.
+template <class T, class Word>
+DZ_INLINE void key_tile(const AttentionForward<T>& args, int64_t instance, int64_t kv_head, int64_t key, int64_t tiles, Scratch<Word>& s) {
   const AttentionShape& shape = args.shape;
-  const int64_t count = shape.keys - shape.first_query, width = padded(shape.head_dim);
-  const int64_t kv_head = head / (shape.heads / shape.kv_heads), kv_stride = shape.kv_heads * shape.head_dim;
-  const QueryRows queries = query_rows(shape, instance, tile);
-  const float c = attention_scale(shape.head_dim).exponent;
-  Scratch<typename WordFor<T>::Type> s;
-  const T* q = args.q + ((instance * count + queries.position - shape.first_query) * shape.heads + head) * shape.head_dim;
-  pack_left(q, shape.heads * shape.head_dim, queries.rows, shape.head_dim, s.q);
-  clear(s.o, kTile * width);
-  clear(s.p, kTile * kTile);
-  for (int64_t i = 0; i < kTile; ++i) {
-    s.m[i] = s.next_m[i] = numerics::kLowest;
-    s.l[i] = s.row_sum[i] = 0.0f;
+  const int64_t dim = shape.head_dim, width = padded(dim), stride = shape.kv_heads * dim;
+  const int64_t keys = shape.keys - key < kTile ? shape.keys - key : kTile;
+  const int64_t at = (instance * shape.keys + key) * stride + kv_head * dim;
+  bool packed = false;
+  for (int64_t i = 0; i < tiles; ++i) {
+    QueryTile<Word>& tile = s.tiles[i];
+    if (!sees_tile(tile.queries, key)) continue;
+    if (!packed) {
+      pack_left(args.k + at, stride, keys, dim, s.k_left);
+      transpose(s.k_left, dim, s.k_columns);
+      pack_right(args.v + at, stride, keys, dim, s.v_right);
+      packed = true;
+    }
+    product(left(tile.q, dim), s.k_columns, s.t, tile.queries.rows, kTile, width, false);
+    scale_and_mask(tile, s, key, attention_scale(dim).exponent);
+    exponentials<T>(tile, s, width);
+    product(left(s.p_left, kTile), s.v_right, tile.o, tile.queries.rows, width, padded(keys), true);
   }
+}
 
-  for (int64_t key = 0; key < queries.position + queries.rows; key += kTile) {
-    if (!sees_tile(queries, key)) continue;
-    const int64_t keys = shape.keys - key < kTile ? shape.keys - key : kTile;
-    const int64_t at = (instance * shape.keys + key) * kv_stride + kv_head * shape.head_dim;
-    pack_left(args.k + at, kv_stride, keys, shape.head_dim, s.rows);
-    transpose(s.rows, shape.head_dim, s.k_columns);
-    product(left(s.q, shape.head_dim), s.k_columns, s.t, queries.rows, kTile, width, false);
-    scale_and_mask(s, queries, key, c);
-    exponentials<T>(s, queries.rows, width);
-    pack_right(args.v + at, kv_stride, keys, shape.head_dim, s.rows);
-    product(left(s.p, kTile), s.rows, s.o, queries.rows, width, padded(keys), true);
+// `tiles` neighbouring query tiles of one head, from tile `first` on.
+template <class T, class Word>
+void query_tiles(const AttentionForward<T>& args, int64_t instance, int64_t head, int64_t first, int64_t tiles, Scratch<Word>& s) {
+  for (int64_t i = 0; i < tiles; ++i) start(args, instance, head, first + i, s.tiles[i]);
+  const int64_t kv_head = head / (args.shape.heads / args.shape.kv_heads);
+  for (int64_t key = 0; key < (first + tiles) * kTile && key < args.shape.keys; key += kTile) {
+    key_tile(args, instance, kv_head, key, tiles, s);
   }
-  finish(args, s, queries, instance, head);
+  for (int64_t i = 0; i < tiles; ++i) finish(args, instance, head, s.tiles[i]);
 }
 
 }  // namespace
@@ -124,8 +150,16 @@ template <class T>
 void attention_forward(const AttentionForward<T>& args, int64_t begin, int64_t end) {
   const AttentionShape& shape = args.shape;
   const int64_t first_tile = shape.first_query / kTile, tiles = (shape.keys + kTile - 1) / kTile - first_tile;
-  for (int64_t unit = begin; unit < end; ++unit) {
-    query_tile(args, unit / (tiles * shape.heads), unit / tiles % shape.heads, first_tile + unit % tiles);
+  Scratch<typename WordFor<T>::Type> s;
+  // Rows past the end of a tile are read, not used; and whole vectors of row statistics.
+  clear(s.p_left, kTile * kTile);
+  clear(s.next_m, kTile);
+  clear(s.row_sum, kTile);
+  for (int64_t unit = begin; unit < end;) {
+    const int64_t tile = unit % tiles, left_in_head = tiles - tile, left = end - unit < left_in_head ? end - unit : left_in_head;
+    const int64_t group = left < kGroup ? left : kGroup;
+    query_tiles(args, unit / (tiles * shape.heads), unit / tiles % shape.heads, first_tile + tile, group, s);
+    unit += group;
   }
 }
 
