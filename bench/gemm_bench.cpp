@@ -96,8 +96,9 @@ void measure(Isa isa, int64_t m, int64_t n, int64_t k, GemmLayout layout, Thread
   const double gflop = 2e-9 * static_cast<double>(m * n * k * repeats);
   const double rate = gflop / (best.cpu / threads.threads());
   constexpr const char* kLayouts[] = {"forward", "dX", "dW", "tt"};
-  fmt::print("{:<12} {:<5} {:<8} {:>5} x {:>5} x {:>5}  {} thread{} {:>7.1f} GFLOP/s  peak {:>7.1f}  {:>4.0f}%   wall {:>7.1f}\n", name_of(isa), sizeof(T) == 2 ? "bf16" : "f32",
-             kLayouts[static_cast<int>(layout)], m, n, k, threads.threads(), threads.threads() == 1 ? " " : "s", rate, peak, 100 * rate / peak, gflop / best.wall);
+  fmt::print("{:<12} {:<5} {:<8} {:>5} x {:>5} x {:>5}  {} thread{} {:>7.1f} GFLOP/s  peak {:>7.1f}  {:>4.0f}%   wall {:>7.1f}\n", name_of(isa),
+             sizeof(T) == 2 ? "bf16" : "f32", kLayouts[static_cast<int>(layout)], m, n, k, threads.threads(), threads.threads() == 1 ? " " : "s",
+             rate, peak, 100 * rate / peak, gflop / best.wall);
   std::fflush(stdout);
 }
 

@@ -95,9 +95,12 @@ struct Peaks {
 Peaks measure_peaks(ThreadPool& one, ThreadPool& all) {
   const Isa isa = kernels::active().isa;
   constexpr double kMilliseconds = 100;
-  return {.bf16_one = kernels::raw_peak_gflops(isa, DType::kBF16, one, kMilliseconds), .bf16_all = kernels::raw_peak_gflops(isa, DType::kBF16, all, kMilliseconds),
-          .f32_one = kernels::raw_peak_gflops(isa, DType::kF32, one, kMilliseconds), .f32_all = kernels::raw_peak_gflops(isa, DType::kF32, all, kMilliseconds),
-          .copy_one = kernels::copy_gbps(one), .copy_all = kernels::copy_gbps(all)};
+  return {.bf16_one = kernels::raw_peak_gflops(isa, DType::kBF16, one, kMilliseconds),
+          .bf16_all = kernels::raw_peak_gflops(isa, DType::kBF16, all, kMilliseconds),
+          .f32_one = kernels::raw_peak_gflops(isa, DType::kF32, one, kMilliseconds),
+          .f32_all = kernels::raw_peak_gflops(isa, DType::kF32, all, kMilliseconds),
+          .copy_one = kernels::copy_gbps(one),
+          .copy_all = kernels::copy_gbps(all)};
 }
 
 struct Findings {
@@ -128,7 +131,8 @@ Json to_json(const Findings& found) {
 }
 
 std::string to_text(const Findings& found) {
-  std::string text = fmt::format("cpu     {}, {} core{}, {:.0f} GiB     ", kernels::cpu_name(), found.cores, found.cores == 1 ? "" : "s", memory_gib());
+  std::string text =
+      fmt::format("cpu     {}, {} core{}, {:.0f} GiB     ", kernels::cpu_name(), found.cores, found.cores == 1 ? "" : "s", memory_gib());
   for (const Isa isa : kIsas) text += fmt::format(" {} {}", kernels::name_of(isa), kernels::cpu_has(isa) ? "yes" : "no");
   text += "\nforms  ";
   for (const FormReport& form : found.forms) text += fmt::format(" {} {}  ", form.name, form.test.ok() ? "ok" : "DIFFERS");
@@ -137,10 +141,11 @@ std::string to_text(const Findings& found) {
     if (!form.test.ok()) text += fmt::format("        {} differs: {}; please report this with the cpu line\n", form.name, form.test.difference);
   }
   const Peaks& peaks = found.peaks;
-  text += fmt::format("peak    bf16 {:.0f} a core, {:.0f} all   fp32 {:.0f}, {:.0f} GFLOP/s   copy {:.0f}, {:.0f} GB/s\n", peaks.bf16_one, peaks.bf16_all, peaks.f32_one,
-                      peaks.f32_all, peaks.copy_one, peaks.copy_all);
+  text += fmt::format("peak    bf16 {:.0f} a core, {:.0f} all   fp32 {:.0f}, {:.0f} GFLOP/s   copy {:.0f}, {:.0f} GB/s\n", peaks.bf16_one,
+                      peaks.bf16_all, peaks.f32_one, peaks.f32_all, peaks.copy_one, peaks.copy_all);
   text += "disk    " + (found.fsync_ms ? fmt::format("fsync {:.1f} ms", *found.fsync_ms) : "not writable") + " in " + found.directory;
-  text += fmt::format("   mpi {}   slurm {}\n", find_program("mpirun").empty() ? "not found" : "found", find_program("srun").empty() ? "not found" : "found");
+  text += fmt::format("   mpi {}   slurm {}\n", find_program("mpirun").empty() ? "not found" : "found",
+                      find_program("srun").empty() ? "not found" : "found");
   return text;
 }
 

@@ -6,15 +6,15 @@
 namespace dz::kernels {
 
 struct CpuFeatures {
-  bool avx2 = false;         // with FMA
-  bool avx512 = false;       // F, BW, DQ, VL
+  bool avx2 = false;    // with FMA
+  bool avx512 = false;  // F, BW, DQ, VL
   bool avx512_bf16 = false;
-  bool amx = false;          // TILE and BF16, and the kernel granted the tile registers to this process
+  bool amx = false;  // TILE and BF16, and the kernel granted the tile registers to this process
 };
 
 // Asked once, before threads exist where possible: the permission for tiles is inherited by threads started later.
 const CpuFeatures& cpu_features();
 
-std::string cpu_name();      // the brand string, or "x86-64"
+std::string cpu_name();  // the brand string, or "x86-64"
 
 }  // namespace dz::kernels

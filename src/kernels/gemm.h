@@ -19,20 +19,20 @@ namespace dz::kernels {
 template <class T>
 struct Gemm {
   int64_t m = 0, n = 0, k = 0;
-  const T* a = nullptr;             // element (i, k) at a[i * a_row + k * a_col]
+  const T* a = nullptr;  // element (i, k) at a[i * a_row + k * a_col]
   int64_t a_row = 0, a_col = 1;
-  const T* b = nullptr;             // element (k, j) at b[k * b_row + j * b_col]
+  const T* b = nullptr;  // element (k, j) at b[k * b_row + j * b_col]
   int64_t b_row = 1, b_col = 0;
-  int64_t k_segment = 0;            // 32-blocks restart at every multiple of it (the tokens of an instance); 0: one segment
+  int64_t k_segment = 0;  // 32-blocks restart at every multiple of it (the tokens of an instance); 0: one segment
 
-  float* acc = nullptr;             // [m, n] f32, needed when accumulating or when there is no `out`
+  float* acc = nullptr;  // [m, n] f32, needed when accumulating or when there is no `out`
   int64_t acc_stride = 0;
   bool accumulate = false;
 
-  T* out = nullptr;                 // when set: out[i, j] = round((add_to_out ? float(out[i, j]) : nothing) + (acc + bias[j])); acc is scratch then
+  T* out = nullptr;  // when set: out[i, j] = round((add_to_out ? float(out[i, j]) : nothing) + (acc + bias[j])); acc is scratch then
   int64_t out_stride = 0;
-  const float* bias = nullptr;      // [n], added to the finished accumulator before anything else
-  bool add_to_out = false;          // a dX that joins the residual gradient: float(out) + accumulator, one rounding
+  const float* bias = nullptr;  // [n], added to the finished accumulator before anything else
+  bool add_to_out = false;      // a dX that joins the residual gradient: float(out) + accumulator, one rounding
 };
 
 template <class T>

@@ -21,7 +21,14 @@ constexpr GemmCase kCases[] = {
     {.m = 5, .n = 37, .k = 31, .layout = GemmLayout::kNN, .padding = 1, .quick = true},
     {.m = 19, .n = 40, .k = 95, .layout = GemmLayout::kTN, .padding = 5, .quick = true},
     {.m = 19, .n = 33, .k = 64, .layout = GemmLayout::kTT, .quick = true},
-    {.m = 17, .n = 65, .k = 100, .layout = GemmLayout::kTN, .segment = 50, .accumulate = true, .quick = true, .note = "blocks restart at an instance"},
+    {.m = 17,
+     .n = 65,
+     .k = 100,
+     .layout = GemmLayout::kTN,
+     .segment = 50,
+     .accumulate = true,
+     .quick = true,
+     .note = "blocks restart at an instance"},
     {.m = 33, .n = 31, .k = 129, .layout = GemmLayout::kTN, .segment = 43, .accumulate = true, .padding = 2},
     {.m = 9, .n = 20, .k = 70, .layout = GemmLayout::kTT, .segment = 64, .note = "short last segment"},
     {.m = 21, .n = 50, .k = 70, .layout = GemmLayout::kNN, .segment = 1000, .note = "segment longer than k"},
@@ -29,7 +36,16 @@ constexpr GemmCase kCases[] = {
     {.m = 1, .n = 100, .k = 96, .layout = GemmLayout::kNT, .out = true, .bias = true, .quick = true, .note = "decoding"},
     {.m = 1, .n = 700, .k = 300, .layout = GemmLayout::kNT, .out = true, .note = "decoding, columns cut"},
     {.m = 7, .n = 33, .k = 40, .layout = GemmLayout::kNN, .out = true, .add_to_out = true, .quick = true, .note = "joins the residual gradient"},
-    {.m = 13, .n = 47, .k = 60, .layout = GemmLayout::kNN, .accumulate = true, .out = true, .bias = true, .add_to_out = true, .padding = 4, .quick = true},
+    {.m = 13,
+     .n = 47,
+     .k = 60,
+     .layout = GemmLayout::kNN,
+     .accumulate = true,
+     .out = true,
+     .bias = true,
+     .add_to_out = true,
+     .padding = 4,
+     .quick = true},
     {.m = 20, .n = 30, .k = 90, .layout = GemmLayout::kNT, .accumulate = true, .values = GemmValues::kWide, .quick = true},
     {.m = 20, .n = 40, .k = 90, .layout = GemmLayout::kNN, .values = GemmValues::kTiny, .quick = true},
     {.m = 20, .n = 40, .k = 90, .layout = GemmLayout::kTN, .out = true, .values = GemmValues::kTiny, .quick = true},
@@ -38,14 +54,30 @@ constexpr GemmCase kCases[] = {
     {.m = 12, .n = 48, .k = 45, .layout = GemmLayout::kNT, .values = GemmValues::kZeros, .quick = true, .note = "-0 meets padding"},
     {.m = 12, .n = 48, .k = 64, .layout = GemmLayout::kTN, .accumulate = true, .values = GemmValues::kZeros},
     {.m = 24, .n = 40, .k = 80, .layout = GemmLayout::kNT, .values = GemmValues::kSpecial, .quick = true},
-    {.m = 24, .n = 40, .k = 80, .layout = GemmLayout::kTN, .accumulate = true, .out = true, .bias = true, .add_to_out = true, .values = GemmValues::kSpecial, .quick = true},
+    {.m = 24,
+     .n = 40,
+     .k = 80,
+     .layout = GemmLayout::kTN,
+     .accumulate = true,
+     .out = true,
+     .bias = true,
+     .add_to_out = true,
+     .values = GemmValues::kSpecial,
+     .quick = true},
     {.m = 64, .n = 64, .k = 64, .layout = GemmLayout::kNN, .note = "attention tile"},
     {.m = 65, .n = 129, .k = 256, .layout = GemmLayout::kNT, .out = true, .values = GemmValues::kWide, .note = "past the small product"},
     {.m = 129, .n = 97, .k = 300, .layout = GemmLayout::kTN, .segment = 100, .accumulate = true, .padding = 7, .note = "panels, segments"},
     {.m = 300, .n = 70, .k = 70, .layout = GemmLayout::kNN, .out = true, .add_to_out = true, .values = GemmValues::kSpecial, .note = "several tasks"},
     {.m = 40, .n = 300, .k = 520, .layout = GemmLayout::kNT, .out = true, .bias = true, .values = GemmValues::kTiny},
     {.m = 1100, .n = 33, .k = 40, .layout = GemmLayout::kTT, .note = "tall"},
-    {.m = 35, .n = 40, .k = 4200, .layout = GemmLayout::kTN, .segment = 700, .accumulate = true, .values = GemmValues::kWide, .note = "several groups of k"},
+    {.m = 35,
+     .n = 40,
+     .k = 4200,
+     .layout = GemmLayout::kTN,
+     .segment = 700,
+     .accumulate = true,
+     .values = GemmValues::kWide,
+     .note = "several groups of k"},
     {.m = 70, .n = 1300, .k = 2100, .layout = GemmLayout::kNT, .out = true, .padding = 1, .note = "several groups of columns and k"},
 };
 
@@ -60,20 +92,31 @@ struct Mixer {
   }
 };
 
-float of_bits(uint32_t sign, uint32_t exponent, uint32_t mantissa) { return std::bit_cast<float>((sign << 31) | (exponent << 23) | (mantissa & 0x7fffffu)); }
+float of_bits(uint32_t sign, uint32_t exponent, uint32_t mantissa) {
+  return std::bit_cast<float>((sign << 31) | (exponent << 23) | (mantissa & 0x7fffffu));
+}
 
 float value(GemmValues values, Mixer& mixer) {
   const uint64_t r = mixer.next();
-  const uint32_t sign = r & 1, mantissa = static_cast<uint32_t>(r >> 20), pick = static_cast<uint32_t>(r >> 1) & 63, spread = static_cast<uint32_t>(r >> 8) & 31;
+  const uint32_t sign = r & 1, mantissa = static_cast<uint32_t>(r >> 20), pick = static_cast<uint32_t>(r >> 1) & 63,
+                 spread = static_cast<uint32_t>(r >> 8) & 31;
   switch (values) {
-    case GemmValues::kNormal: return of_bits(sign, 124 + spread % 4, mantissa);
-    case GemmValues::kWide: return of_bits(sign, 112 + spread, mantissa);
-    case GemmValues::kTiny: return of_bits(sign, 58 + spread % 12, mantissa);
-    case GemmValues::kDenormal: return of_bits(sign, pick < 16 ? 0 : (pick < 24 ? 1 + spread % 4 : 120 + spread % 8), pick < 4 ? 0 : mantissa);
+    case GemmValues::kNormal:
+      return of_bits(sign, 124 + spread % 4, mantissa);
+    case GemmValues::kWide:
+      return of_bits(sign, 112 + spread, mantissa);
+    case GemmValues::kTiny:
+      return of_bits(sign, 58 + spread % 12, mantissa);
+    case GemmValues::kDenormal:
+      return of_bits(sign, pick < 16 ? 0 : (pick < 24 ? 1 + spread % 4 : 120 + spread % 8), pick < 4 ? 0 : mantissa);
     case GemmValues::kSpecial:
       if (pick > 0) return of_bits(sign, 124 + spread % 4, mantissa);
-      return spread < 8 ? of_bits(sign, 255, 0) : spread < 12 ? of_bits(sign, 255, 0x400000) : spread < 20 ? of_bits(sign, 254, 0x7f0000) : of_bits(sign, 0, 0);
-    case GemmValues::kZeros: return pick < 60 ? of_bits(sign, 0, 0) : of_bits(sign, 126, 0);
+      return spread < 8    ? of_bits(sign, 255, 0)
+             : spread < 12 ? of_bits(sign, 255, 0x400000)
+             : spread < 20 ? of_bits(sign, 254, 0x7f0000)
+                           : of_bits(sign, 0, 0);
+    case GemmValues::kZeros:
+      return pick < 60 ? of_bits(sign, 0, 0) : of_bits(sign, 126, 0);
   }
   return 0;
 }
@@ -109,10 +152,23 @@ struct Problem {
     acc = fill<float>(c.m * stride + 8, c.values, 3);
     out = fill<T>(c.m * stride + 8, c.values, 4);
     bias = fill<float>(c.n, c.values, 5);
-    product = {.m = c.m, .n = c.n, .k = c.k, .a = a.data(), .a_row = a_transposed ? 1 : a_stride, .a_col = a_transposed ? a_stride : 1,
-               .b = b.data(), .b_row = b_transposed ? 1 : b_stride, .b_col = b_transposed ? b_stride : 1, .k_segment = c.segment,
-               .acc = c.accumulate || !c.out ? acc.data() : nullptr, .acc_stride = stride, .accumulate = c.accumulate,
-               .out = c.out ? out.data() : nullptr, .out_stride = stride, .bias = c.bias ? bias.data() : nullptr, .add_to_out = c.add_to_out};
+    product = {.m = c.m,
+               .n = c.n,
+               .k = c.k,
+               .a = a.data(),
+               .a_row = a_transposed ? 1 : a_stride,
+               .a_col = a_transposed ? a_stride : 1,
+               .b = b.data(),
+               .b_row = b_transposed ? 1 : b_stride,
+               .b_col = b_transposed ? b_stride : 1,
+               .k_segment = c.segment,
+               .acc = c.accumulate || !c.out ? acc.data() : nullptr,
+               .acc_stride = stride,
+               .accumulate = c.accumulate,
+               .out = c.out ? out.data() : nullptr,
+               .out_stride = stride,
+               .bias = c.bias ? bias.data() : nullptr,
+               .add_to_out = c.add_to_out};
   }
 
   void damage(GemmFault fault) {

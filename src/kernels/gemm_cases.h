@@ -14,12 +14,12 @@ namespace dz::kernels {
 enum class GemmLayout : uint8_t { kNT, kNN, kTN, kTT };
 
 enum class GemmValues : uint8_t {
-  kNormal,     // about one
-  kWide,       // 60 binary orders apart: cancellation, one addend far above the others
-  kTiny,       // products and sums around the smallest normal number: flushing
-  kDenormal,   // denormal and -0 inputs among small ones
-  kSpecial,    // a few inf, NaN, -0, largest finite
-  kZeros,      // +0 and -0
+  kNormal,    // about one
+  kWide,      // 60 binary orders apart: cancellation, one addend far above the others
+  kTiny,      // products and sums around the smallest normal number: flushing
+  kDenormal,  // denormal and -0 inputs among small ones
+  kSpecial,   // a few inf, NaN, -0, largest finite
+  kZeros,     // +0 and -0
 };
 
 struct GemmCase {
@@ -27,12 +27,12 @@ struct GemmCase {
   GemmLayout layout = GemmLayout::kNT;
   int64_t segment = 0;
   bool accumulate = false;
-  bool out = false;          // else the result is acc
+  bool out = false;  // else the result is acc
   bool bias = false;
   bool add_to_out = false;
   GemmValues values = GemmValues::kNormal;
-  int64_t padding = 0;       // elements between rows, of every operand
-  bool quick = false;        // part of the start-up self-test
+  int64_t padding = 0;  // elements between rows, of every operand
+  bool quick = false;   // part of the start-up self-test
   const char* note = "";
 };
 

@@ -33,7 +33,13 @@ struct Job {
   Operand<T> a, b;
 
   Job(const GemmForm& f, const Gemm<T>& p)
-      : form(f), product(p), map(p.k, p.k_segment), a_pack(a_side(f)), b_pack(b_side(f)), a{p.a, p.m, p.a_row, p.a_col}, b{p.b, p.n, p.b_col, p.b_row} {}
+      : form(f),
+        product(p),
+        map(p.k, p.k_segment),
+        a_pack(a_side(f)),
+        b_pack(b_side(f)),
+        a{p.a, p.m, p.a_row, p.a_col},
+        b{p.b, p.n, p.b_col, p.b_row} {}
   int64_t tile() const { return form.rows * form.cols; }
 };
 
@@ -84,10 +90,10 @@ void small_product(const Job<T>& job, ThreadPool* pool) {
 
 // ---- Large products: groups of rows, columns and k whose packed operands fit a few MiB, packed by all threads, then multiplied by all.
 
-constexpr int64_t kGroupLaneBytes = 4096;              // of one lane in a group: 2,048 k in bf16, 1,024 in f32
-constexpr int64_t kGroupBytes = int64_t{4} << 20;      // of one packed operand: at least 1,024 lanes
-constexpr int64_t kPackLanes = 64;                     // of one packing task: whole cache lines of a transposed operand
-constexpr int64_t kTaskRows = 256, kTaskCols = 256;    // of one multiplying task: its part of A and its tiles stay in L2
+constexpr int64_t kGroupLaneBytes = 4096;            // of one lane in a group: 2,048 k in bf16, 1,024 in f32
+constexpr int64_t kGroupBytes = int64_t{4} << 20;    // of one packed operand: at least 1,024 lanes
+constexpr int64_t kPackLanes = 64;                   // of one packing task: whole cache lines of a transposed operand
+constexpr int64_t kTaskRows = 256, kTaskCols = 256;  // of one multiplying task: its part of A and its tiles stay in L2
 
 struct Range {
   int64_t begin = 0, size = 0;
@@ -122,8 +128,12 @@ template <class T>
 class LargeProduct {
  public:
   LargeProduct(const Job<T>& job, ThreadPool* pool)
-      : job_(job), form_(job.form), pool_(pool), blocks_(job.map.blocks(), kGroupLaneBytes * form_.rows / form_.a_block, form_.chunk),
-        rows_(job.product.m, lane_limit(), kPackLanes), cols_(job.product.n, lane_limit(), col_unit()) {
+      : job_(job),
+        form_(job.form),
+        pool_(pool),
+        blocks_(job.map.blocks(), kGroupLaneBytes * form_.rows / form_.a_block, form_.chunk),
+        rows_(job.product.m, lane_limit(), kPackLanes),
+        cols_(job.product.n, lane_limit(), col_unit()) {
     a_.bytes = large_scratch.a.reserve(group_bytes(job.a_pack, rows_.step));
     b_.bytes = large_scratch.b.reserve(group_bytes(job.b_pack, cols_.step));
     if (blocks_.parts() > 1) tiles_ = reinterpret_cast<float*>(large_scratch.tiles.reserve(tile_floats(rows_.step, cols_.step) * 4));
@@ -201,7 +211,8 @@ class LargeProduct {
     const auto each_tile = [&](auto&& body) {
       for (int64_t i = 0; i < row_panels; ++i) {  // along the rows of C, as they lie in memory
         for (int64_t j = 0; j < col_panels; ++j) {
-          body(a_.lanes.begin + rows.begin + i * form_.rows, b_.lanes.begin + cols.begin + j * form_.cols, tiles + (j * row_panels + i) * job_.tile());
+          body(a_.lanes.begin + rows.begin + i * form_.rows, b_.lanes.begin + cols.begin + j * form_.cols,
+               tiles + (j * row_panels + i) * job_.tile());
         }
       }
     };

@@ -12,16 +12,16 @@
 namespace dz::kernels {
 
 inline constexpr int64_t kGemmBlock = 32;
-inline constexpr int64_t kMaxPackLanes = 32;   // of pack_a, pack_b
-inline constexpr int64_t kMaxChunkBytes = 512; // of one lane in a chunk: bounds the stack of small products
+inline constexpr int64_t kMaxPackLanes = 32;    // of pack_a, pack_b
+inline constexpr int64_t kMaxChunkBytes = 512;  // of one lane in a chunk: bounds the stack of small products
 
 struct GemmForm {
-  int64_t rows = 0;        // of the register tile
-  int64_t cols = 0;        //
-  int64_t pack_rows = 0;   // rows that one call of pack_a takes: a multiple of `rows`
-  int64_t a_block = 0;     // bytes of a packed panel for one 32-block: rows x 32 elements
-  int64_t b_block = 0;     // cols x 32 elements
-  int64_t chunk = 0;       // 32-blocks between two visits to the accumulators: a panel of B this long stays in L1
+  int64_t rows = 0;       // of the register tile
+  int64_t cols = 0;       //
+  int64_t pack_rows = 0;  // rows that one call of pack_a takes: a multiple of `rows`
+  int64_t a_block = 0;    // bytes of a packed panel for one 32-block: rows x 32 elements
+  int64_t b_block = 0;    // cols x 32 elements
+  int64_t chunk = 0;      // 32-blocks between two visits to the accumulators: a panel of B this long stays in L1
 
   // One 32-block of pack_rows rows (of `cols` columns), whole. The panels that it fills are panel_stride bytes apart.
   // _k: the 32 k of a lane are neighbours and lanes are `stride` elements apart; _lanes: the other way round.

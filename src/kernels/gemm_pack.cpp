@@ -9,7 +9,8 @@ namespace {
 
 // A block that meets an end, or whose operand has no unit stride: copied with +0 around it, then packed as a whole one.
 template <class T>
-void pack_edge(const PackSide& side, const Operand<T>& operand, int64_t lane, int64_t k_begin, int64_t k_end, std::byte* panel, int64_t panel_stride) {
+void pack_edge(const PackSide& side, const Operand<T>& operand, int64_t lane, int64_t k_begin, int64_t k_end, std::byte* panel,
+               int64_t panel_stride) {
   T copy[kMaxPackLanes * kGemmBlock] = {};
   const int64_t lanes = std::min(side.call_lanes, operand.lanes - lane);
   const int64_t depth = k_end - k_begin;
@@ -31,7 +32,8 @@ void pack_edge(const PackSide& side, const Operand<T>& operand, int64_t lane, in
 }  // namespace
 
 PackSide a_side(const GemmForm& form) {
-  return {.panel_lanes = form.rows, .call_lanes = form.pack_rows, .block_bytes = form.a_block, .from_k = form.pack_a_k, .from_lanes = form.pack_a_lanes};
+  return {
+      .panel_lanes = form.rows, .call_lanes = form.pack_rows, .block_bytes = form.a_block, .from_k = form.pack_a_k, .from_lanes = form.pack_a_lanes};
 }
 
 PackSide b_side(const GemmForm& form) {

@@ -10,7 +10,7 @@ namespace dz::kernels {
 // The k of an operand as 32-blocks that restart at each segment.
 struct BlockMap {
   int64_t k = 0;
-  int64_t segment = 0;         // > 0
+  int64_t segment = 0;  // > 0
   int64_t segment_blocks = 0;
 
   BlockMap(int64_t all_k, int64_t k_segment)
@@ -36,9 +36,9 @@ struct Operand {
 
 // How one side of a form packs.
 struct PackSide {
-  int64_t panel_lanes = 0;   // lanes of a panel
-  int64_t call_lanes = 0;    // lanes of one call
-  int64_t block_bytes = 0;   // of a panel
+  int64_t panel_lanes = 0;  // lanes of a panel
+  int64_t call_lanes = 0;   // lanes of one call
+  int64_t block_bytes = 0;  // of a panel
   GemmForm::Pack from_k = nullptr;
   GemmForm::Pack from_lanes = nullptr;
 };

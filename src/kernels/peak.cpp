@@ -26,8 +26,10 @@ struct Loop {
 Loop loop_of(Isa isa, DType dtype) {
   switch (isa) {
     case Isa::kScalar:
-    case Isa::kAvx2: return {avx2::peak_loop, avx2::kPeakFlops};
-    case Isa::kAvx512: break;
+    case Isa::kAvx2:
+      return {avx2::peak_loop, avx2::kPeakFlops};
+    case Isa::kAvx512:
+      break;
     case Isa::kAvx512Bf16:
       if (dtype == DType::kBF16) return {avx512_bf16::peak_loop, avx512_bf16::kPeakFlops};
       break;

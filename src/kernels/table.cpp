@@ -52,7 +52,9 @@ Isa forced(const std::string& name) {
   for (const Isa isa : kAll) {
     if (name == name_of(isa) && cpu_has(isa)) return isa;
   }
-  throw ConfigError({.where = "DZ_ISA", .found = name + ", which is not available on this CPU", .expected = "one of " + list_available(),
+  throw ConfigError({.where = "DZ_ISA",
+                     .found = name + ", which is not available on this CPU",
+                     .expected = "one of " + list_available(),
                      .hint = "unset DZ_ISA to use the best"});
 }
 
@@ -63,7 +65,9 @@ const Table& choose() {
     const Table& table = table_of(forced(wish));
     const SelfTestReport report = self_test(table, SelfTestLength::kStartUp, nullptr);
     if (report.ok()) return table;
-    throw ConfigError({.where = "DZ_ISA", .found = std::string(wish) + ", which differs from scalar on this CPU: " + report.difference, .expected = "",
+    throw ConfigError({.where = "DZ_ISA",
+                       .found = std::string(wish) + ", which differs from scalar on this CPU: " + report.difference,
+                       .expected = "",
                        .hint = "unset DZ_ISA to use the best form that agrees, and report this CPU"});
   }
   const std::vector<Isa> candidates = available();
@@ -83,11 +87,16 @@ std::atomic<const Table*> g_active{nullptr};
 
 std::string_view name_of(Isa isa) {
   switch (isa) {
-    case Isa::kScalar: return "scalar";
-    case Isa::kAvx2: return "avx2";
-    case Isa::kAvx512: return "avx512";
-    case Isa::kAvx512Bf16: return "avx512_bf16";
-    case Isa::kAmx: return "amx";
+    case Isa::kScalar:
+      return "scalar";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAvx512Bf16:
+      return "avx512_bf16";
+    case Isa::kAmx:
+      return "amx";
   }
   return "unknown";
 }
@@ -95,11 +104,16 @@ std::string_view name_of(Isa isa) {
 bool cpu_has(Isa isa) {
   const CpuFeatures& features = cpu_features();
   switch (isa) {
-    case Isa::kScalar: return true;
-    case Isa::kAvx2: return features.avx2;
-    case Isa::kAvx512: return features.avx512;
-    case Isa::kAvx512Bf16: return features.avx512_bf16;
-    case Isa::kAmx: return features.amx;
+    case Isa::kScalar:
+      return true;
+    case Isa::kAvx2:
+      return features.avx2;
+    case Isa::kAvx512:
+      return features.avx512;
+    case Isa::kAvx512Bf16:
+      return features.avx512_bf16;
+    case Isa::kAmx:
+      return features.amx;
   }
   return false;
 }

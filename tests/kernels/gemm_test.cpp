@@ -17,7 +17,8 @@ void expect_agreement(const std::vector<ThreadPool*>& pools) {
     const GemmCheck<T> check(gemm_case, forms<T>(table_of(Isa::kScalar)));
     for (const Isa isa : available()) {
       for (ThreadPool* pool : pools) {
-        EXPECT_TRUE(check.agrees(forms<T>(table_of(isa)), pool)) << name_of(isa) << ", threads " << (pool != nullptr ? pool->threads() : 0) << ": " << to_string(gemm_case);
+        EXPECT_TRUE(check.agrees(forms<T>(table_of(isa)), pool))
+            << name_of(isa) << ", threads " << (pool != nullptr ? pool->threads() : 0) << ": " << to_string(gemm_case);
       }
     }
   }
@@ -45,7 +46,9 @@ int64_t noticed(Isa isa, GemmFault fault, GemmValues values) {
 TEST(Gemm, ComparisonNoticesOneFlippedBitOfOneInput) {
   for (const Isa isa : available()) {
     int64_t cases = 0;
-    for (const GemmCase& gemm_case : gemm_cases()) cases += gemm_case.values == GemmValues::kNormal && gemm_case.k > 0 && !gemm_case.out && gemm_case.m * gemm_case.n * gemm_case.k <= kLarge ? 1 : 0;
+    for (const GemmCase& gemm_case : gemm_cases())
+      cases +=
+          gemm_case.values == GemmValues::kNormal && gemm_case.k > 0 && !gemm_case.out && gemm_case.m * gemm_case.n * gemm_case.k <= kLarge ? 1 : 0;
     EXPECT_GE(noticed<bf16>(isa, GemmFault::kFlipLastBit, GemmValues::kNormal), cases) << name_of(isa);
     EXPECT_GE(noticed<float>(isa, GemmFault::kFlipLastBit, GemmValues::kNormal), cases) << name_of(isa);
   }
@@ -76,7 +79,8 @@ TEST(Gemm, StridesBeyond32Bits) {
   }
   for (bf16& x : b) x = {0x3f80};
   std::vector<float> expected(kRows), found(kRows);
-  Gemm<bf16> product{.m = kRows, .n = 1, .k = kDepth, .a = near.data(), .a_row = kDepth, .b = b.data(), .b_col = kDepth, .acc = expected.data(), .acc_stride = 1};
+  Gemm<bf16> product{
+      .m = kRows, .n = 1, .k = kDepth, .a = near.data(), .a_row = kDepth, .b = b.data(), .b_col = kDepth, .acc = expected.data(), .acc_stride = 1};
   table_of(Isa::kScalar).bf16_forms.gemm(product, nullptr);
   product.a = a;
   product.a_row = kStride;

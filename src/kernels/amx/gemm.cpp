@@ -1,9 +1,8 @@
 // AMX form. TDPBF16PS over two tiles of 32 k is one 32-block of the contract: a chain over the low halves of the pairs, one over the high
 // halves, both from +0, their sum added to the accumulator; denormals are flushed.
-#include "kernels/gemm_form.h"
-
 #include "kernels/amx/tiles.h"
 #include "kernels/avx512/transpose.h"
+#include "kernels/gemm_form.h"
 
 namespace dz::kernels::amx {
 namespace {
@@ -91,8 +90,18 @@ void end() { _tile_release(); }
 
 }  // namespace
 
-constinit const GemmForm kGemmBf16 = {.rows = kRows, .cols = kCols, .pack_rows = kRows, .a_block = kRows * kGemmBlock * 2,
-                                      .b_block = kCols * kGemmBlock * 2, .chunk = 8, .pack_a_k = pack_a_k, .pack_a_lanes = pack_a_lanes,
-                                      .pack_b_k = pack_b_k, .pack_b_lanes = pack_b_lanes, .multiply = multiply, .begin = begin, .end = end};
+constinit const GemmForm kGemmBf16 = {.rows = kRows,
+                                      .cols = kCols,
+                                      .pack_rows = kRows,
+                                      .a_block = kRows * kGemmBlock * 2,
+                                      .b_block = kCols * kGemmBlock * 2,
+                                      .chunk = 8,
+                                      .pack_a_k = pack_a_k,
+                                      .pack_a_lanes = pack_a_lanes,
+                                      .pack_b_k = pack_b_k,
+                                      .pack_b_lanes = pack_b_lanes,
+                                      .multiply = multiply,
+                                      .begin = begin,
+                                      .end = end};
 
 }  // namespace dz::kernels::amx

@@ -1,7 +1,6 @@
 // Independent TDPBF16PS on six accumulator tiles, operands loaded once.
-#include "kernels/peak_loops.h"
-
 #include "kernels/amx/tiles.h"
+#include "kernels/peak_loops.h"
 
 namespace dz::kernels::amx {
 

@@ -1,8 +1,7 @@
 // AVX2 FMA form, bf16 and f32: packing widens to f32, so both share one kernel.
-#include "kernels/gemm_form.h"
-
 #include <immintrin.h>
 
+#include "kernels/gemm_form.h"
 #include "numerics/rounding.h"
 
 namespace dz::kernels::avx2 {
@@ -13,6 +12,8 @@ namespace {
 constexpr int64_t kRows = 4, kCols = 16, kVectors = kCols / 8, kPackRows = 16, kHalf = kGemmBlock / 2;
 
 DZ_INLINE constexpr int64_t place(int64_t k) { return k % 2 * kHalf + k / 2; }
+
+DZ_INLINE float* offset(void* panel, int64_t bytes) { return static_cast<float*>(static_cast<void*>(static_cast<char*>(panel) + bytes)); }
 
 DZ_INLINE __m256 load8(const float* p) { return _mm256_loadu_ps(p); }
 DZ_INLINE __m256 load8(const uint16_t* p) {
@@ -36,7 +37,7 @@ template <class T>
 void pack_a_k(const void* source, int64_t stride, void* panel, int64_t panel_stride) {
   for (int64_t p = 0; p < kPackRows / kRows; ++p) {
     const T* x = static_cast<const T*>(source) + p * kRows * stride;
-    float* out = reinterpret_cast<float*>(static_cast<char*>(panel) + p * panel_stride);
+    float* out = offset(panel, p * panel_stride);
     for (int64_t k = 0; k < kGemmBlock; k += 8) {
       __m256 r[4];
       load_transposed(x + k, stride, r);
@@ -53,12 +54,11 @@ template <class T>
 void pack_a_lanes(const void* source, int64_t stride, void* panel, int64_t panel_stride) {
   const T* x = static_cast<const T*>(source);
   for (int64_t k = 0; k < kGemmBlock; ++k, x += stride) {
-    char* out = static_cast<char*>(panel) + place(k) * kRows * 4;
 #pragma GCC unroll 2
-    for (int64_t half = 0; half < 2; ++half, out += 2 * panel_stride) {
+    for (int64_t half = 0; half < 2; ++half) {
       const __m256 lanes = load8(x + 8 * half);
-      _mm_storeu_ps(reinterpret_cast<float*>(out), _mm256_castps256_ps128(lanes));
-      _mm_storeu_ps(reinterpret_cast<float*>(out + panel_stride), _mm256_extractf128_ps(lanes, 1));
+      _mm_storeu_ps(offset(panel, 2 * half * panel_stride) + place(k) * kRows, _mm256_castps256_ps128(lanes));
+      _mm_storeu_ps(offset(panel, (2 * half + 1) * panel_stride) + place(k) * kRows, _mm256_extractf128_ps(lanes, 1));
     }
   }
 }
@@ -134,8 +134,16 @@ void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t
 
 template <class T>
 constexpr GemmForm form() {
-  return {.rows = kRows, .cols = kCols, .pack_rows = kPackRows, .a_block = kRows * kGemmBlock * 4, .b_block = kCols * kGemmBlock * 4, .chunk = 4,
-          .pack_a_k = pack_a_k<T>, .pack_a_lanes = pack_a_lanes<T>, .pack_b_k = pack_b_k<T>, .pack_b_lanes = pack_b_lanes<T>,
+  return {.rows = kRows,
+          .cols = kCols,
+          .pack_rows = kPackRows,
+          .a_block = kRows * kGemmBlock * 4,
+          .b_block = kCols * kGemmBlock * 4,
+          .chunk = 4,
+          .pack_a_k = pack_a_k<T>,
+          .pack_a_lanes = pack_a_lanes<T>,
+          .pack_b_k = pack_b_k<T>,
+          .pack_b_lanes = pack_b_lanes<T>,
           .multiply = multiply};
 }
 

@@ -1,9 +1,8 @@
 // AVX-512 FMA form, bf16 and f32: packing widens to f32, so both share one kernel.
-#include "kernels/gemm_form.h"
-
 #include <immintrin.h>
 
 #include "kernels/avx512/transpose.h"
+#include "kernels/gemm_form.h"
 
 namespace dz::kernels::avx512 {
 namespace {
@@ -92,8 +91,16 @@ void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t
 
 template <class T>
 constexpr GemmForm form() {
-  return {.rows = kRows, .cols = kCols, .pack_rows = kPackRows, .a_block = kRows * kGemmBlock * 4, .b_block = kCols * kGemmBlock * 4, .chunk = 4,
-          .pack_a_k = pack_a_k<T>, .pack_a_lanes = pack_a_lanes<T>, .pack_b_k = pack_b_k<T>, .pack_b_lanes = pack_b_lanes<T>,
+  return {.rows = kRows,
+          .cols = kCols,
+          .pack_rows = kPackRows,
+          .a_block = kRows * kGemmBlock * 4,
+          .b_block = kCols * kGemmBlock * 4,
+          .chunk = 4,
+          .pack_a_k = pack_a_k<T>,
+          .pack_a_lanes = pack_a_lanes<T>,
+          .pack_b_k = pack_b_k<T>,
+          .pack_b_lanes = pack_b_lanes<T>,
           .multiply = multiply};
 }
 

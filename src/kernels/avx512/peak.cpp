@@ -1,7 +1,7 @@
 // Independent chains of vfmadd231ps from registers only, small non-zero values so that the multipliers switch and no sum overflows.
-#include "kernels/peak_loops.h"
-
 #include <immintrin.h>
+
+#include "kernels/peak_loops.h"
 
 namespace dz::kernels::avx512 {
 

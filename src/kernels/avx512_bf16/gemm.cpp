@@ -1,10 +1,9 @@
 // AVX512_BF16 form. VDPBF16PS computes fma(lo, fma(hi, sum)) over a pair of bf16: with hi = k and lo = k + 2 it walks one of the two chains
 // of a 32-block two steps at a time, in the contract's order.
-#include "kernels/gemm_form.h"
-
 #include <immintrin.h>
 
 #include "kernels/avx512/transpose.h"
+#include "kernels/gemm_form.h"
 
 namespace dz::kernels::avx512_bf16 {
 namespace {
@@ -100,8 +99,16 @@ void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t
 
 }  // namespace
 
-constinit const GemmForm kGemmBf16 = {.rows = kRows, .cols = kCols, .pack_rows = kPackRows, .a_block = kRows * kGemmBlock * 2,
-                                      .b_block = kCols * kGemmBlock * 2, .chunk = 8, .pack_a_k = pack_a_k, .pack_a_lanes = pack_a_lanes,
-                                      .pack_b_k = pack_b_k, .pack_b_lanes = pack_b_lanes, .multiply = multiply};
+constinit const GemmForm kGemmBf16 = {.rows = kRows,
+                                      .cols = kCols,
+                                      .pack_rows = kPackRows,
+                                      .a_block = kRows * kGemmBlock * 2,
+                                      .b_block = kCols * kGemmBlock * 2,
+                                      .chunk = 8,
+                                      .pack_a_k = pack_a_k,
+                                      .pack_a_lanes = pack_a_lanes,
+                                      .pack_b_k = pack_b_k,
+                                      .pack_b_lanes = pack_b_lanes,
+                                      .multiply = multiply};
 
 }  // namespace dz::kernels::avx512_bf16

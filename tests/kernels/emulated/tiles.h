@@ -39,7 +39,8 @@ void require_configured() {
 void emulated_loadd(int tile, const void* base, int64_t stride) {
   require_configured();
   for (int64_t row = 0; row < emulated_tiles.rows[tile]; ++row) {
-    memcpy(emulated_tiles.bytes[tile][row], static_cast<const char*>(base) + row * stride, static_cast<unsigned long>(emulated_tiles.row_bytes[tile]));
+    memcpy(emulated_tiles.bytes[tile][row], static_cast<const char*>(base) + row * stride,
+           static_cast<unsigned long>(emulated_tiles.row_bytes[tile]));
   }
 }
 
