@@ -66,4 +66,10 @@ void RunDirectory::write_config(const Config& config, const std::string& environ
   write_file_atomic(path_ / "environment.json", environment_json);
 }
 
+void RunDirectory::add_start(const std::string& json_line) const {
+  File file = File::append(path_ / "starts.jsonl");
+  file.write(json_line + "\n");
+  file.close();
+}
+
 }  // namespace dz::train

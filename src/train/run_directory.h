@@ -25,6 +25,8 @@ class RunDirectory {
 
   // recipe.yaml, topology.yaml, run.yaml as resolved, environment.json.
   void write_config(const Config& config, const std::string& environment_json) const;
+  // Appends a line to starts.jsonl: who carries the run from here on. For people and the report; nothing is resumed from it.
+  void add_start(const std::string& json_line) const;
 
  private:
   void lock();

@@ -44,6 +44,7 @@ class Trainer {
       return Outcome::kDone;
     }
     directory_.write_config(options_.config, environment());
+    directory_.add_start(start_line());
     MetricsLog metrics(directory_.metrics(), state_.step);
     if (metrics.removed_lines() > 0) progress_.note(fmt::format("metrics cut back to step {} ({} lines removed)", state_.step, metrics.removed_lines()));
     if (start_.save_now) save(std::nullopt);
@@ -130,6 +131,15 @@ class Trainer {
                                       {"peak_gflops", peak_},
                                       {"recipe", start_.identity.hash()}};
     return json.dump(1) + "\n";
+  }
+
+  std::string start_line() const {
+    return nlohmann::ordered_json{{"step", state_.step},
+                                  {"isa", kernels::name_of(kernels::active().isa)},
+                                  {"threads", pool_.threads()},
+                                  {"micro_batch", options_.config.topology.micro_batch},
+                                  {"loader_threads", options_.config.topology.loader_threads}}
+        .dump();
   }
 
   void describe() {
