@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Opens reports in headless Chromium, light and dark, and fails when a script of the page failed or a chart stayed empty.
-# usage: tools/look.sh [RUN...]   besides an invented run; screenshots go to build/look
+# usage: tools/look.sh [RUN...]   besides an invented run and a few steps of a real one; screenshots go to build/look
 set -euo pipefail
 cd "$(dirname "$0")/.."
 look=build/look
@@ -41,9 +41,10 @@ controls() {
 }
 
 tools/look_run.sh "$look/invented"
+build/deltazero train configs/contract.yaml --dir "$look/contract" --stop-after 20 >"$look/contract.log" 2>&1 || { cat "$look/contract.log"; exit 1; }
 passed=0
 failed=0
-for run in "$look/invented" "$@"; do
+for run in "$look/invented" "$look/contract" "$@"; do
   build/deltazero report "$run"
   page=$(realpath "$run/report.html")
   verdict=$(judge "$page")
