@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
+#include "kernels/cpu.h"
 #include "kernels/peak.h"
 #include "kernels/table.h"
 #include "train/signals.h"
@@ -126,9 +128,10 @@ class Trainer {
                                       {"numerics", recipe().numerics},
                                       {"isa", kernels::name_of(kernels::active().isa)},
                                       {"threads", pool_.threads()},
+                                      {"cpu", kernels::cpu_name()},
                                       {"cores", std::thread::hardware_concurrency()},
                                       {"compiler", __VERSION__},
-                                      {"peak_gflops", peak_},
+                                      {"peak_gflops", std::round(peak_ / 1e9)},
                                       {"recipe", start_.identity.hash()}};
     return json.dump(1) + "\n";
   }
