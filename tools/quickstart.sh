@@ -134,7 +134,7 @@ do_it deltazero eval loss "$run" --tokens "$data/shards" --split held-out
 do_it deltazero generate "$run" --prompt "The following options are" --max-tokens 60 --temperature 0.7 --seed 1
 do_it deltazero report "$run"
 
-total_loss() { sed 's/.*"total"//' "$1" | tr -d '\n' | field loss; }
+total_loss() { tr -d '\n' <"$1" | sed 's/.*"total"//' | field loss; }
 before=$(total_loss "$run/landmarks/step-0/loss.json")
 after=$(total_loss "$run/landmarks/step-$steps/loss.json")
 
