@@ -60,7 +60,8 @@ function(dz_tests name)
   add_executable(test_${name} ${sources})
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(test_${name} PRIVATE
-    DZ_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden" DZ_SOURCE="${PROJECT_SOURCE_DIR}" DZ_BINARY="$<TARGET_FILE:deltazero>")
+    DZ_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden" DZ_SOURCE="${PROJECT_SOURCE_DIR}" DZ_BINARY="$<TARGET_FILE:deltazero>"
+    DZ_SANITIZED=$<BOOL:${DZ_SANITIZE}>)
   target_link_libraries(test_${name} PRIVATE dz_cli nlohmann_json::nlohmann_json GTest::gtest_main)
   if(name STREQUAL cli OR name STREQUAL train)
     add_dependencies(test_${name} deltazero)
