@@ -15,7 +15,14 @@ check_steps=40
 started=$SECONDS
 
 title() { printf '\n== %s\n' "$*"; }
-show() { printf '$ %s\n' "$*"; }
+# As one would type it: words with spaces in quotes.
+show() {
+  local word line='$'
+  for word in "$@"; do
+    if [[ $word == *' '* && $# -gt 1 ]]; then line+=" \"$word\""; else line+=" $word"; fi
+  done
+  printf '%s\n' "$line"
+}
 deltazero() { build/deltazero "$@"; }
 do_it() { show "$@"; "$@"; }
 steps_done() { deltazero inspect "$1" --json 2>/dev/null | field step || true; }
@@ -53,14 +60,17 @@ fi
 
 # Starts the training, kills it when it has done a random number of steps, and compares what is computed twice because of that.
 train_with_a_kill() {
-  local before after pid first saved lines=0 target
+  local before after pid first saved lines=0 stale=-1 target
   if [[ ${#fresh[@]} -gt 0 ]]; then do_it deltazero train "$config" --dir "$run" --fresh --stop-after 0; fi
   first=$(steps_done "$run")
   target=$((${first:-0} + 1 + RANDOM % (steps - ${first:-0})))
+  if [[ -e $run/metrics.jsonl ]]; then lines=$(wc -l <"$run/metrics.jsonl"); fi
+  if [[ $lines -gt ${first:-0} ]]; then stale=$lines; fi
   show deltazero train "$config" --dir "$run" "&"
   build/deltazero train "$config" --dir "$run" </dev/null &
   pid=$!
-  while [[ $lines -lt $target ]] && kill -0 "$pid" 2>/dev/null; do
+  # Lines behind the checkpoint that it resumes from are of an earlier kill; the trainer cuts them off.
+  while [[ $lines -lt $target || $lines -eq $stale ]] && kill -0 "$pid" 2>/dev/null; do
     sleep 0.1
     lines=$(wc -l 2>/dev/null <"$run/metrics.jsonl" || echo 0)
   done
