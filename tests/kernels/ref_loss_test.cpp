@@ -1,6 +1,7 @@
 // Scalar cross entropy and z-loss against OLMo-core's numbers, float64, and the widths and row counts of real vocabularies.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>

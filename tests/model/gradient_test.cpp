@@ -2,6 +2,8 @@
 // float64 model; the goldens cover each feature alone.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/thread_pool.h"
 #include "model/golden.h"
 #include "model/reference_model.h"

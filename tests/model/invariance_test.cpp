@@ -1,6 +1,7 @@
 // The promise: micro-batches, threads, kept or recomputed activations and chunks of logits never move a bit of loss or gradient.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/thread_pool.h"

@@ -1,6 +1,7 @@
 // What a token may see, through the whole model and to the bit: nothing beyond the window, nothing of another document, nothing later.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/thread_pool.h"

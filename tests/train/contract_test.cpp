@@ -1,6 +1,8 @@
 // The promise: the same bytes of parameters, moments and trainer state at step N, whatever carries the run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/table.h"
 #include "runs.h"
 
