@@ -35,8 +35,8 @@ std::string format_values(const Args&... args) {
 }  // namespace detail
 }  // namespace dz
 
-#define DZ_CHECK(condition, ...)                                                                             \
-  do {                                                                                                       \
-    if (!(condition)) [[unlikely]]                                                                           \
-      ::dz::check_failed(__FILE__, __LINE__, #condition, ::dz::detail::format_values(__VA_ARGS__));          \
+#define DZ_CHECK(condition, ...)                                                                    \
+  do {                                                                                              \
+    if (!(condition)) [[unlikely]]                                                                  \
+      ::dz::check_failed(__FILE__, __LINE__, #condition, ::dz::detail::format_values(__VA_ARGS__)); \
   } while (false)

@@ -52,12 +52,12 @@ class TypedError : public Error {
 };
 
 using UsageError = TypedError<ExitCode::kUsage>;
-using DataError = TypedError<ExitCode::kBadData>;       // tokens, text, JSON, safetensors
-using InputError = TypedError<ExitCode::kNoInput>;      // missing or unreadable input
+using DataError = TypedError<ExitCode::kBadData>;   // tokens, text, JSON, safetensors
+using InputError = TypedError<ExitCode::kNoInput>;  // missing or unreadable input
 using CreateError = TypedError<ExitCode::kCannotCreate>;
 using IoError = TypedError<ExitCode::kIo>;
 using TryAgainError = TypedError<ExitCode::kTryAgain>;
-using ConfigError = TypedError<ExitCode::kConfig>;      // also: recipe, data or model that does not match a run
+using ConfigError = TypedError<ExitCode::kConfig>;  // also: recipe, data or model that does not match a run
 using DivergedError = TypedError<ExitCode::kDiverged>;
 
 // A corrupt or incomplete checkpoint: bad data, but caught by the search for the newest complete one.

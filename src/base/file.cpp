@@ -26,9 +26,11 @@ File File::open_read(const fs::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw InputError(path.string() + ": cannot open for reading: " + cause());
   File file(fd, path);
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd, &info) != 0) fail_io(path, "fstat");
-  if (!S_ISREG(info.st_mode)) throw InputError(Complaint{.where = path.string(), .found = S_ISDIR(info.st_mode) ? "a directory" : "a special file", .expected = "a regular file", .hint = ""});
+  if (!S_ISREG(info.st_mode))
+    throw InputError(Complaint{
+        .where = path.string(), .found = S_ISDIR(info.st_mode) ? "a directory" : "a special file", .expected = "a regular file", .hint = ""});
   return file;
 }
 
@@ -60,7 +62,7 @@ File::~File() {
 }
 
 int64_t File::size() const {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd_, &info) != 0) fail_io(path_, "fstat");
   return info.st_size;
 }
@@ -74,7 +76,8 @@ void File::read_at(int64_t offset, std::span<std::byte> out) const {
     if (got == 0) {
       throw DataError(Complaint{.where = path_.string() + " at byte " + std::to_string(offset),
                                 .found = std::to_string(done) + " bytes before the end of the file",
-                                .expected = std::to_string(out.size()), .hint = "the file is truncated or still being written"});
+                                .expected = std::to_string(out.size()),
+                                .hint = "the file is truncated or still being written"});
     }
     done += static_cast<size_t>(got);
   }

@@ -16,9 +16,9 @@ namespace fs = std::filesystem;
 class File {
  public:
   File() = default;
-  static File open_read(const fs::path& path);    // InputError when missing, unreadable or not a regular file
-  static File create(const fs::path& path);       // truncates; CreateError
-  static File append(const fs::path& path);       // creates when missing; CreateError
+  static File open_read(const fs::path& path);  // InputError when missing, unreadable or not a regular file
+  static File create(const fs::path& path);     // truncates; CreateError
+  static File append(const fs::path& path);     // creates when missing; CreateError
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
   ~File();
@@ -26,11 +26,11 @@ class File {
   int64_t size() const;
   // Fills `out` from byte `offset`. DataError when the file ends earlier, IoError when the read fails; both name path and offset.
   void read_at(int64_t offset, std::span<std::byte> out) const;
-  void write(std::span<const std::byte> bytes);   // at the current end; IoError with the cause (disk full, quota)
+  void write(std::span<const std::byte> bytes);  // at the current end; IoError with the cause (disk full, quota)
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
   void truncate(int64_t size);
-  void sync();                                    // fsync
-  void close();                                   // reports what the destructor could not
+  void sync();   // fsync
+  void close();  // reports what the destructor could not
   int descriptor() const { return fd_; }
   const fs::path& path() const { return path_; }
 
@@ -40,11 +40,11 @@ class File {
   fs::path path_;
 };
 
-std::string read_file(const fs::path& path);                      // whole file; InputError, IoError
+std::string read_file(const fs::path& path);  // whole file; InputError, IoError
 // Writes to a temporary name beside `path`, syncs, renames over it and syncs the directory: readers see the old bytes or the new.
 void write_file_atomic(const fs::path& path, std::string_view bytes);
 void sync_directory(const fs::path& directory);
-void create_directories(const fs::path& directory);               // CreateError
+void create_directories(const fs::path& directory);  // CreateError
 // Renames and syncs the parent directory of the target.
 void rename_durably(const fs::path& from, const fs::path& to);
 

@@ -18,9 +18,9 @@ inline int64_t element_count(const Shape& shape) {
 }
 
 struct TensorView {
-  std::string name;                  // the Hugging Face name
+  std::string name;  // the Hugging Face name
   DType dtype = DType::kF32;
-  Shape shape;                       // row-major, contiguous
+  Shape shape;  // row-major, contiguous
   const void* data = nullptr;
   int64_t elements() const { return element_count(shape); }
   size_t bytes() const { return static_cast<size_t>(elements()) * size_of(dtype); }

@@ -23,7 +23,10 @@ void refuse_unknown_verb(const CLI::App& app, int argc, char** argv) {
   for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
   if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return;
   const std::string near = train::nearest(argv[1], verbs);
-  throw UsageError(Complaint{.where = "deltazero", .found = "the verb '" + std::string(argv[1]) + "'", .expected = "one that --help lists", .hint = near.empty() ? "" : "did you mean: " + near});
+  throw UsageError(Complaint{.where = "deltazero",
+                             .found = "the verb '" + std::string(argv[1]) + "'",
+                             .expected = "one that --help lists",
+                             .hint = near.empty() ? "" : "did you mean: " + near});
 }
 
 }  // namespace

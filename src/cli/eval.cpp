@@ -26,7 +26,8 @@ struct Options {
 
 void print_table(const eval::LossResult& result) {
   fmt::print("{:<24} {:>12} {:>9} {:>12}\n", "source", "tokens", "loss", "perplexity");
-  for (const eval::SourceLoss& source : result.sources) fmt::print("{:<24} {:>12} {:>9.4f} {:>12.2f}\n", source.name, source.tokens, source.loss(), std::exp(source.loss()));
+  for (const eval::SourceLoss& source : result.sources)
+    fmt::print("{:<24} {:>12} {:>9.4f} {:>12.2f}\n", source.name, source.tokens, source.loss(), std::exp(source.loss()));
   fmt::print("{:<24} {:>12} {:>9.4f} {:>12.2f}\n", result.total.name, result.total.tokens, result.total.loss(), std::exp(result.total.loss()));
 }
 
@@ -58,9 +59,17 @@ void add_eval(CLI::App& app) {
   loss->add_option("model", options->model, "checkpoint, run, or Hugging Face directory")->required()->type_name("MODEL");
   loss->add_option("--tokens", options->tokens, "directory written by deltazero tokenize")->required()->type_name("SHARDS");
   loss->add_option("--split", options->split, "train or held-out")->capture_default_str()->type_name("SPLIT");
-  loss->add_option("--dtype", options->settings.dtype, "bf16 or fp32")->capture_default_str()->check(CLI::IsMember({"bf16", "fp32"}))->type_name("DTYPE");
-  loss->add_option("--sequence-length", options->settings.sequence_length, "tokens of an instance; the model's context unless given")->check(CLI::Range(2, 1 << 24))->type_name("N");
-  loss->add_option("--micro-batch", options->settings.micro_batch, "instances at a time")->capture_default_str()->check(CLI::Range(1, 65536))->type_name("N");
+  loss->add_option("--dtype", options->settings.dtype, "bf16 or fp32")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"bf16", "fp32"}))
+      ->type_name("DTYPE");
+  loss->add_option("--sequence-length", options->settings.sequence_length, "tokens of an instance; the model's context unless given")
+      ->check(CLI::Range(2, 1 << 24))
+      ->type_name("N");
+  loss->add_option("--micro-batch", options->settings.micro_batch, "instances at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65536))
+      ->type_name("N");
   loss->add_option("--threads", options->threads, "0: every core")->capture_default_str()->check(CLI::Range(0, 1024))->type_name("N");
   loss->add_flag("--json", options->json, "print JSON");
   loss->callback([options] { run_eval_loss(*options); });

@@ -6,7 +6,7 @@
 namespace dz::cli {
 
 // A train::LandmarkHook: writes loss.json and sample.txt into `directory`.
-void write_landmark(const train::Config& config, const train::TrainingData& data, const train::TrainState& state, const fs::path& directory, ThreadPool& pool,
-                    train::Progress& progress);
+void write_landmark(const train::Config& config, const train::TrainingData& data, const train::TrainState& state, const fs::path& directory,
+                    ThreadPool& pool, train::Progress& progress);
 
 }  // namespace dz::cli

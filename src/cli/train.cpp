@@ -24,11 +24,14 @@ void run_train(const Options& options) {
     fmt::print("{}", train::config_help());
     return;
   }
-  if (options.config.empty()) throw UsageError("train: expected a config file, as in deltazero train configs/quickstart.yaml (--help-config lists its keys)");
-  train::TrainOptions train{.config = train::load_config(options.config, options.sets), .stop_after = options.stop_after, .fresh = options.fresh, .fork = options.fork};
+  if (options.config.empty())
+    throw UsageError("train: expected a config file, as in deltazero train configs/quickstart.yaml (--help-config lists its keys)");
+  train::TrainOptions train{
+      .config = train::load_config(options.config, options.sets), .stop_after = options.stop_after, .fresh = options.fresh, .fork = options.fork};
   if (!options.dir.empty()) train.config.run.dir = options.dir;
   if (train.config.run.dir.empty()) {
-    throw ConfigError(Complaint{.where = options.config + ": run.dir", .found = "nothing", .expected = "the run directory", .hint = "or give it as --dir RUN"});
+    throw ConfigError(
+        Complaint{.where = options.config + ": run.dir", .found = "nothing", .expected = "the run directory", .hint = "or give it as --dir RUN"});
   }
   if (train::train(std::move(train), write_landmark) == train::Outcome::kStoppedBySignal) set_exit_code(static_cast<int>(ExitCode::kTryAgain));
 }
@@ -41,7 +44,9 @@ void add_train(CLI::App& app) {
   verb->add_option("config", options->config, "configuration file (recipe, topology, run)")->type_name("CONFIG.yaml");
   verb->add_option("--dir", options->dir, "run directory, in place of run.dir")->type_name("RUN");
   verb->add_option("--set", options->sets, "set one key of the configuration; repeatable")->type_name("SECTION.KEY=VALUE")->take_all()->expected(1);
-  verb->add_option("--stop-after", options->stop_after, "stop after this step of the whole run: save, exit 0; the schedule stays")->type_name("STEP")->check(CLI::NonNegativeNumber);
+  verb->add_option("--stop-after", options->stop_after, "stop after this step of the whole run: save, exit 0; the schedule stays")
+      ->type_name("STEP")
+      ->check(CLI::NonNegativeNumber);
   CLI::Option* fresh = verb->add_flag("--fresh", options->fresh, "start anew; an old run in the directory is moved to RUN.old-K");
   verb->add_option("--fork", options->fork, "start a new run from this checkpoint under a changed recipe")->type_name("CHECKPOINT")->excludes(fresh);
   verb->add_flag("--help-config", options->help_config, "list every key of a configuration with its default");

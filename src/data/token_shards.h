@@ -81,7 +81,7 @@ class TokenShardWriter {
     int64_t vocab_size = 0;  // at most 2^31
     int64_t eos_id = 0;
     std::string tokenizer_sha256;
-    std::string tokenizer_json;                   // kept as DIR/tokenizer.json, so that shards and checkpoints carry their tokenizer; may be empty
+    std::string tokenizer_json;                // kept as DIR/tokenizer.json, so that shards and checkpoints carry their tokenizer; may be empty
     int64_t shard_tokens = int64_t{64} << 20;  // a longer document continues in the next shard
   };
   // CreateError when `directory` holds something that is not a token directory, or cannot be written.

@@ -16,8 +16,8 @@ namespace dz::eval {
 namespace {
 
 template <class T>
-LossResult run(const model::ModelConfig& config, const model::Parameters& parameters, const data::Dataset& dataset, const LossSettings& settings, ThreadPool& pool,
-               const std::function<void(int64_t, int64_t)>& progress) {
+LossResult run(const model::ModelConfig& config, const model::Parameters& parameters, const data::Dataset& dataset, const LossSettings& settings,
+               ThreadPool& pool, const std::function<void(int64_t, int64_t)>& progress) {
   const int64_t most = std::min(settings.micro_batch, dataset.instances());
   model::Transformer<T> engine(config, {.max_instances = most, .seq = settings.sequence_length, .backward = false}, pool);
   engine.set_weights(parameters);
@@ -58,11 +58,13 @@ nlohmann::ordered_json to_object(const SourceLoss& loss) {
 
 }  // namespace
 
-LossResult held_out_loss(const model::ModelConfig& config, const model::Parameters& parameters, std::shared_ptr<const data::TokenShards> shards, const LossSettings& settings,
-                         ThreadPool& pool, const std::function<void(int64_t, int64_t)>& progress) {
+LossResult held_out_loss(const model::ModelConfig& config, const model::Parameters& parameters, std::shared_ptr<const data::TokenShards> shards,
+                         const LossSettings& settings, ThreadPool& pool, const std::function<void(int64_t, int64_t)>& progress) {
   if (shards->manifest().vocab_size > config.vocab_size) {
-    throw ConfigError(Complaint{.where = shards->directory().string(), .found = fmt::format("a vocabulary of {}", shards->manifest().vocab_size),
-                                .expected = fmt::format("at most the model's {}", config.vocab_size), .hint = "the tokens come from another tokenizer"});
+    throw ConfigError(Complaint{.where = shards->directory().string(),
+                                .found = fmt::format("a vocabulary of {}", shards->manifest().vocab_size),
+                                .expected = fmt::format("at most the model's {}", config.vocab_size),
+                                .hint = "the tokens come from another tokenizer"});
   }
   const std::shared_ptr<const data::Dataset> dataset = data::shard_dataset(shards, settings.split, settings.sequence_length);
   if (settings.dtype == "bf16") return run<bf16>(config, parameters, *dataset, settings, pool, progress);

@@ -20,11 +20,11 @@ inline constexpr int64_t kMaxHeadDim = 256;  // what the scratch of a unit is si
 
 struct AttentionShape {
   int64_t instances = 1;
-  int64_t keys = 0;                       // positions with a key; queries are the positions [first_query, keys)
-  int64_t first_query = 0;                // 0 in training; the cached length when decoding
+  int64_t keys = 0;         // positions with a key; queries are the positions [first_query, keys)
+  int64_t first_query = 0;  // 0 in training; the cached length when decoding
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
-  int64_t window = 0;                     // 0: full
-  const int32_t* first_visible = nullptr; // [instances, keys]: first position of the document that a position belongs to; null: 0
+  int64_t window = 0;                      // 0: full
+  const int32_t* first_visible = nullptr;  // [instances, keys]: first position of the document that a position belongs to; null: 0
   int64_t queries() const { return keys - first_query; }
 };
 
@@ -47,12 +47,12 @@ bool tiles_visible(const AttentionShape& shape, int64_t instance, int64_t query_
 template <class T>
 struct AttentionForward {
   AttentionShape shape;
-  const T* q = nullptr;                   // [instances, queries, heads * head_dim]
-  const T* k = nullptr;                   // [instances, keys, kv_heads * head_dim]
+  const T* q = nullptr;  // [instances, queries, heads * head_dim]
+  const T* k = nullptr;  // [instances, keys, kv_heads * head_dim]
   const T* v = nullptr;
-  T* out = nullptr;                       // [instances, queries, heads * head_dim]
-  float* row_max = nullptr;               // [instances, heads, queries]: m, kept for backward; null when not needed
-  float* row_scale = nullptr;             // [instances, heads, queries]: 1 / l; null when not needed
+  T* out = nullptr;            // [instances, queries, heads * head_dim]
+  float* row_max = nullptr;    // [instances, heads, queries]: m, kept for backward; null when not needed
+  float* row_scale = nullptr;  // [instances, heads, queries]: 1 / l; null when not needed
 };
 
 // Unit: (instance, kv head), the head running fastest. first_query must be 0.
@@ -66,15 +66,17 @@ struct AttentionBackward {
   const T* k = nullptr;
   const T* v = nullptr;
   const T* out = nullptr;
-  const T* dout = nullptr;                // [instances, keys, heads * head_dim]
+  const T* dout = nullptr;  // [instances, keys, heads * head_dim]
   const float* row_max = nullptr;
   const float* row_scale = nullptr;
-  float* dq = nullptr;                    // [instances, keys, heads * head_dim] f32: stays f32 through RoPE and QK-norm
-  float* dk = nullptr;                    // [instances, keys, kv_heads * head_dim] f32
-  T* dv = nullptr;                        // [instances, keys, kv_heads * head_dim]
+  float* dq = nullptr;  // [instances, keys, heads * head_dim] f32: stays f32 through RoPE and QK-norm
+  float* dk = nullptr;  // [instances, keys, kv_heads * head_dim] f32
+  T* dv = nullptr;      // [instances, keys, kv_heads * head_dim]
 };
 
-template <class T> void attention_forward(const AttentionForward<T>& args, ThreadPool& pool);
-template <class T> void attention_backward(const AttentionBackward<T>& args, ThreadPool& pool);
+template <class T>
+void attention_forward(const AttentionForward<T>& args, ThreadPool& pool);
+template <class T>
+void attention_backward(const AttentionBackward<T>& args, ThreadPool& pool);
 
 }  // namespace dz::kernels

@@ -11,7 +11,7 @@ class ThreadPool;
 
 namespace dz::kernels {
 
-inline constexpr int32_t kMasked = -1;    // a target that takes no part in the loss
+inline constexpr int32_t kMasked = -1;  // a target that takes no part in the loss
 
 // m = exact maximum, s = row sum of exp2((l - m) * log2 e), lse = m + log(s); ce = log(s) - (l[target] - m), z = lse^2;
 // p = exp2((l - m) * log2 e) / s; dlogits = round(((p - onehot) + ((2 * z_loss) * lse) * p) * weight). A masked row: ce = z = +0, dlogits = +0.
@@ -19,15 +19,16 @@ inline constexpr int32_t kMasked = -1;    // a target that takes no part in the 
 template <class T>
 struct CrossEntropy {
   int64_t rows = 0, vocab = 0;
-  const float* logits = nullptr;          // [rows, vocab]
-  const int32_t* targets = nullptr;       // [rows], kMasked or < vocab
-  float weight = 0;                       // 1 / labels of the global batch
+  const float* logits = nullptr;     // [rows, vocab]
+  const int32_t* targets = nullptr;  // [rows], kMasked or < vocab
+  float weight = 0;                  // 1 / labels of the global batch
   float z_loss = 0;
-  T* dlogits = nullptr;                   // [rows, vocab]; null: loss only
-  float* ce = nullptr;                    // [rows]
-  float* z = nullptr;                     // [rows], before the multiplier
+  T* dlogits = nullptr;  // [rows, vocab]; null: loss only
+  float* ce = nullptr;   // [rows]
+  float* z = nullptr;    // [rows], before the multiplier
 };
 
-template <class T> void cross_entropy(const CrossEntropy<T>& args, ThreadPool& pool);
+template <class T>
+void cross_entropy(const CrossEntropy<T>& args, ThreadPool& pool);
 
 }  // namespace dz::kernels

@@ -31,7 +31,7 @@ struct CastToBf16 {
 struct SquaredNorms {
   int64_t count = 0;
   const float* x = nullptr;
-  double* sums = nullptr;                 // [ceil(count / kNormBlock)]
+  double* sums = nullptr;  // [ceil(count / kNormBlock)]
 };
 
 // One AdamW update in the order of OLMo-core's foreach form, each operation rounded, no fma:

@@ -47,10 +47,10 @@ struct Table {
   Form<AdamW> adamw = nullptr;
 };
 
-std::string_view name_of(Isa isa);              // "scalar", "avx2", "avx512", "avx512_bf16", "amx"
-bool cpu_has(Isa isa);                          // the CPU and the operating system let it run
-std::vector<Isa> available();                   // of this CPU, scalar first
-const Table& table_of(Isa isa);                 // DZ_CHECK: cpu_has(isa)
+std::string_view name_of(Isa isa);  // "scalar", "avx2", "avx512", "avx512_bf16", "amx"
+bool cpu_has(Isa isa);              // the CPU and the operating system let it run
+std::vector<Isa> available();       // of this CPU, scalar first
+const Table& table_of(Isa isa);     // DZ_CHECK: cpu_has(isa)
 
 // The table in use. Chosen at the first call: DZ_ISA if set (ConfigError when unknown or missing on this CPU; it never falls back), else the
 // best form that passes the self-test; a form that fails is reported on stderr and left out.

@@ -46,8 +46,13 @@ StepRow step_row(const json& line, int64_t step) {
 }
 
 Certificate certificate(const json& line, int64_t step) {
-  Certificate out{.step = step, .batch = text(line, "batch_digest"), .loss_hex = text(line, "loss_hex"), .grad_norm_hex = text(line, "grad_norm_hex"),
-                  .parameters = {}, .moments = {}, .trainer = {}};
+  Certificate out{.step = step,
+                  .batch = text(line, "batch_digest"),
+                  .loss_hex = text(line, "loss_hex"),
+                  .grad_norm_hex = text(line, "grad_norm_hex"),
+                  .parameters = {},
+                  .moments = {},
+                  .trainer = {}};
   const auto digest = line.find("digest");
   if (digest != line.end() && digest->is_object()) {
     out.parameters = text(*digest, "parameters");
@@ -146,7 +151,8 @@ void read_landmarks(RunLog& log, const fs::path& directory) {
 
 RunLog read_run(const fs::path& run) {
   std::error_code ignored;
-  if (!fs::is_directory(run, ignored)) throw InputError({run.string(), "no directory of that name", "a run directory", "it is the --dir of a training run"});
+  if (!fs::is_directory(run, ignored))
+    throw InputError({run.string(), "no directory of that name", "a run directory", "it is the --dir of a training run"});
   const fs::path metrics = run / "metrics.jsonl";
   if (!fs::is_regular_file(metrics, ignored))
     throw InputError({run.string(), "no metrics.jsonl", "a run directory that training wrote to", "check the path"});

@@ -40,19 +40,19 @@ struct SourceLoss {
 
 struct Landmark {
   int64_t step = 0;
-  std::string split;                 // "held-out", "train"; empty when there is no loss.json
+  std::string split;  // "held-out", "train"; empty when there is no loss.json
   std::vector<SourceLoss> sources;
   SourceLoss total;
-  std::string sample;                // sample.txt as it is: any bytes
+  std::string sample;  // sample.txt as it is: any bytes
 };
 
 struct RunLog {
-  std::string name;                        // of the directory
-  std::vector<StepRow> steps;              // ascending; a step that was written twice counts once, the later line
+  std::string name;            // of the directory
+  std::vector<StepRow> steps;  // ascending; a step that was written twice counts once, the later line
   std::vector<Skip> skips;
-  std::vector<Certificate> certificates;   // of the steps whose state digest was due, and of the last step
-  std::vector<Landmark> landmarks;         // ascending
-  std::vector<std::string> warnings;       // what could not be read, in words
+  std::vector<Certificate> certificates;  // of the steps whose state digest was due, and of the last step
+  std::vector<Landmark> landmarks;        // ascending
+  std::vector<std::string> warnings;      // what could not be read, in words
 };
 
 // InputError when `run` is no directory, has no metrics.jsonl or no finished step. Damage elsewhere becomes a warning.

@@ -15,15 +15,16 @@ namespace {
 constexpr const char* kDash = "–";
 
 std::string tile(std::string_view label, std::string_view value, std::string_view note = "") {
-  return fmt::format("<div class=\"tile\"><span class=\"label\">{}</span><span class=\"value\">{}</span><span class=\"note\">{}</span></div>\n", label, value,
-                     note);
+  return fmt::format("<div class=\"tile\"><span class=\"label\">{}</span><span class=\"value\">{}</span><span class=\"note\">{}</span></div>\n",
+                     label, value, note);
 }
 
 // The ends of a digest, all of it on hover.
 std::string digest_cell(const std::string& digest) {
   if (digest.empty()) return kDash;
   if (digest.size() <= 16) return "<code>" + escape_html(digest) + "</code>";
-  return fmt::format("<code title=\"{}\">{}…{}</code>", escape_html(digest), escape_html(digest.substr(0, 8)), escape_html(digest.substr(digest.size() - 4)));
+  return fmt::format("<code title=\"{}\">{}…{}</code>", escape_html(digest), escape_html(digest.substr(0, 8)),
+                     escape_html(digest.substr(digest.size() - 4)));
 }
 
 std::string code(const std::string& text) { return text.empty() ? kDash : "<code>" + escape_html(text) + "</code>"; }
@@ -102,16 +103,17 @@ std::string certificate_table(const RunLog& log) {
   std::string out;
   const auto final = std::find_if(log.certificates.rbegin(), log.certificates.rend(), [](const Certificate& c) { return !c.parameters.empty(); });
   if (final != log.certificates.rend()) {
-    out += fmt::format("<p>State after step {}. Another run of this recipe must show the same three numbers, whatever carried it.</p>\n", with_commas(final->step));
-    out += fmt::format("<dl class=\"digests\"><dt>parameters</dt><dd>{}</dd><dt>moments</dt><dd>{}</dd><dt>trainer</dt><dd>{}</dd></dl>\n", code(final->parameters),
-                       code(final->moments), code(final->trainer));
+    out += fmt::format("<p>State after step {}. Another run of this recipe must show the same three numbers, whatever carried it.</p>\n",
+                       with_commas(final->step));
+    out += fmt::format("<dl class=\"digests\"><dt>parameters</dt><dd>{}</dd><dt>moments</dt><dd>{}</dd><dt>trainer</dt><dd>{}</dd></dl>\n",
+                       code(final->parameters), code(final->moments), code(final->trainer));
   }
   std::vector<std::vector<std::string>> rows;
   const int64_t count = static_cast<int64_t>(log.certificates.size()), left_out = std::max<int64_t>(0, count - kMaxTableRows);
   for (int64_t i = left_out; i < count; ++i) {
     const Certificate& c = log.certificates[static_cast<size_t>(i)];
-    rows.push_back({with_commas(c.step), digest_cell(c.batch), code(c.loss_hex), code(c.grad_norm_hex), digest_cell(c.parameters), digest_cell(c.moments),
-                    digest_cell(c.trainer)});
+    rows.push_back({with_commas(c.step), digest_cell(c.batch), code(c.loss_hex), code(c.grad_norm_hex), digest_cell(c.parameters),
+                    digest_cell(c.moments), digest_cell(c.trainer)});
   }
   if (left_out > 0) out += fmt::format("<p>The last {} of {}; all are in metrics.jsonl.</p>\n", with_commas(count - left_out), with_commas(count));
   return out + table({"step", "batch", "loss", "gradient norm", "parameters", "moments", "trainer"}, rows);
@@ -147,8 +149,8 @@ std::string held_out_table(const RunLog& log) {
     row(escape_html(source.name), source, start == before.end() ? std::nan("") : start->second);
   }
   row("<strong>all</strong>", last.total, first.total.loss);
-  return table({"source", "tokens", fmt::format("loss at step {}", with_commas(first.step)), fmt::format("loss at step {}", with_commas(last.step)), "change",
-                fmt::format("perplexity at step {}", with_commas(last.step))},
+  return table({"source", "tokens", fmt::format("loss at step {}", with_commas(first.step)), fmt::format("loss at step {}", with_commas(last.step)),
+                "change", fmt::format("perplexity at step {}", with_commas(last.step))},
                rows);
 }
 

@@ -37,7 +37,8 @@ void visit_all(FieldVisitor& visitor, Config& config) {
   visitor.leave();
 }
 
-[[noreturn]] void refuse(const YamlReader& reader, const std::string& path, const std::string& found, const std::string& expected, const std::string& hint = "") {
+[[noreturn]] void refuse(const YamlReader& reader, const std::string& path, const std::string& found, const std::string& expected,
+                         const std::string& hint = "") {
   throw ConfigError(Complaint{.where = reader.where(path), .found = found, .expected = expected, .hint = hint});
 }
 
@@ -46,10 +47,12 @@ void resolve(Config& config, const YamlReader& reader) {
   Recipe& recipe = config.recipe;
   if (!reader.has("recipe.data.seed")) recipe.data.seed = recipe.seed;
   if (recipe.numerics != numerics::kNumericsId) {
-    refuse(reader, "recipe.numerics", recipe.numerics, numerics::kNumericsId, "another version of deltazero made this recipe; its bits differ from this one's");
+    refuse(reader, "recipe.numerics", recipe.numerics, numerics::kNumericsId,
+           "another version of deltazero made this recipe; its bits differ from this one's");
   }
   if (!std::has_single_bit(static_cast<uint64_t>(recipe.lanes))) refuse(reader, "recipe.lanes", std::to_string(recipe.lanes), "a power of two");
-  if (recipe.adamw.beta1 < 0 || recipe.adamw.beta2 < 0) refuse(reader, "recipe.optimizer.betas", "another count", "two numbers in [0, 1)", "for OLMo 3 use [0.9, 0.95]");
+  if (recipe.adamw.beta1 < 0 || recipe.adamw.beta2 < 0)
+    refuse(reader, "recipe.optimizer.betas", "another count", "two numbers in [0, 1)", "for OLMo 3 use [0.9, 0.95]");
   if (recipe.data.source == "shards" && recipe.data.shards.empty()) {
     refuse(reader, "recipe.data.shards", "nothing", "a directory written by deltazero tokenize", "or recipe.data.source: generated");
   }
@@ -62,7 +65,8 @@ void resolve(Config& config, const YamlReader& reader) {
   if (model.head_dim == 0) model.head_dim = model.d_model / model.n_heads;
   const bool sliding = model.family == model::Family::kOlmo3 && recipe.full_every != 1;
   if (!sliding) recipe.full_every = 1;
-  if (sliding && model.window < 1) refuse(reader, "recipe.model.window", std::to_string(model.window), "at least 1: this model has sliding layers", "or full_every: 1");
+  if (sliding && model.window < 1)
+    refuse(reader, "recipe.model.window", std::to_string(model.window), "at least 1: this model has sliding layers", "or full_every: 1");
   model.set_window_pattern(recipe.full_every);
   model.max_position_embeddings = recipe.data.sequence_length;
   if (recipe.data.source == "generated") model.eos_token_ids = {static_cast<int32_t>(recipe.data.eos_id)};
@@ -84,7 +88,7 @@ Config parse_config(const std::string& text, const std::string& name, const fs::
   config.recipe.numerics = numerics::kNumericsId;
   visit_all(reader, config);
   reader.finish();
-  if (config.recipe.init != "random" && config.recipe.init.find('/') != 0) config.recipe.init = (base / config.recipe.init).lexically_normal().string();
+  if (config.recipe.init != "random") config.recipe.init = reader.resolved("recipe.init", config.recipe.init);
   resolve(config, reader);
   return config;
 }

@@ -25,13 +25,13 @@ std::string run_yaml(const RunSettings& run);
 
 // What a run is: the fields of the recipe except its paths, and the digests of what the paths lead to.
 struct Identity {
-  FlatConfig fields;          // "recipe.optimizer.lr" -> "0.0003"; "recipe.data.digest", "recipe.init.digest" last
-  std::string hash() const;   // SHA-256 over "key=value\n"
+  FlatConfig fields;         // "recipe.optimizer.lr" -> "0.0003"; "recipe.data.digest", "recipe.init.digest" last
+  std::string hash() const;  // SHA-256 over "key=value\n"
 };
 
 Identity identify(const Recipe& recipe, const std::string& data_digest, const std::string& init_digest);
 std::string to_json(const Identity& identity);
-Identity parse_identity(std::string_view json, const std::string& where);   // CheckpointError
+Identity parse_identity(std::string_view json, const std::string& where);  // CheckpointError
 
 // One line for each key that differs: "recipe.optimizer.lr        run: 0.0003        now: 0.0004".
 std::vector<std::string> differences(const Identity& run, const Identity& now);

@@ -57,7 +57,8 @@ void Flattener::field(const Field& field, std::vector<double>& value) { put(fiel
 void Flattener::field(const Field& field, std::vector<std::string>& value) { put(field, list(value, quoted)); }
 
 void HelpPrinter::enter(const char* key, const char* help) {
-  text_ += fmt::format("{:{}}{}:{:{}} # {}\n", "", 2 * depth_, key, "", std::max(1, 34 - 2 * depth_ - static_cast<int>(std::string_view(key).size())), help);
+  text_ += fmt::format("{:{}}{}:{:{}} # {}\n", "", 2 * depth_, key, "", std::max(1, 34 - 2 * depth_ - static_cast<int>(std::string_view(key).size())),
+                       help);
   ++depth_;
 }
 

@@ -13,18 +13,18 @@ namespace dz::train {
 
 struct StepReport {
   int64_t step = 0;
-  float loss = 0;         // mean cross entropy of the batch
-  float z_loss = 0;       // with its multiplier
-  float grad_norm = 0;    // before clipping
-  double lr = 0;          // that this step used
+  float loss = 0;       // mean cross entropy of the batch
+  float z_loss = 0;     // with its multiplier
+  float grad_norm = 0;  // before clipping
+  double lr = 0;        // that this step used
   bool skipped = false;
   std::string skip_reason;
-  int64_t tokens = 0;     // of the batch
+  int64_t tokens = 0;  // of the batch
   int64_t tokens_total = 0;
   double seconds = 0, data_seconds = 0, save_seconds = 0;
-  double mfu = 0;         // share of the raw peak
+  double mfu = 0;  // share of the raw peak
   Digest128 batch_digest;
-  std::optional<checkpoint::StateDigests> digests;   // after this step
+  std::optional<checkpoint::StateDigests> digests;  // after this step
 };
 
 // "0x1.34a2p+2"; "nan", "inf", "-inf".

@@ -50,14 +50,17 @@ void Progress::note(const std::string& line) {
 
 std::string Progress::line(const StepReport& report) const {
   if (report.skipped) {
-    return fmt::format("step {:>4}/{}  loss {:.3f}  norm {:.2f}  SKIPPED: {}", report.step, steps_, report.loss, report.grad_norm, report.skip_reason);
+    return fmt::format("step {:>4}/{}  loss {:.3f}  norm {:.2f}  SKIPPED: {}", report.step, steps_, report.loss, report.grad_norm,
+                       report.skip_reason);
   }
   const double speed = report.seconds > 0 ? static_cast<double>(report.tokens) / report.seconds : 0;
   const double share = report.seconds > 0 ? 100 / report.seconds : 0;
-  std::string text = fmt::format("step {:>4}/{}  loss {:.3f}  norm {:.2f}  lr {:.2e}  {} tokens/s  {:.0f}% of peak  data {:.1f}%  save {:.1f}%", report.step, steps_,
-                                 report.loss, report.grad_norm, report.lr, short_count(speed), 100 * report.mfu, share * report.data_seconds, share * report.save_seconds);
+  std::string text = fmt::format("step {:>4}/{}  loss {:.3f}  norm {:.2f}  lr {:.2e}  {} tokens/s  {:.0f}% of peak  data {:.1f}%  save {:.1f}%",
+                                 report.step, steps_, report.loss, report.grad_norm, report.lr, short_count(speed), 100 * report.mfu,
+                                 share * report.data_seconds, share * report.save_seconds);
   if (timed_steps_ > 0) text += "  ETA " + duration(timed_seconds_ / static_cast<double>(timed_steps_) * static_cast<double>(steps_ - report.step));
-  if (report.digests) text += fmt::format("  cert {} {}", report.digests->parameters.total.hex().substr(0, 4), report.digests->moments.total.hex().substr(0, 4));
+  if (report.digests)
+    text += fmt::format("  cert {} {}", report.digests->parameters.total.hex().substr(0, 4), report.digests->moments.total.hex().substr(0, 4));
   return text;
 }
 

@@ -12,7 +12,7 @@ class Progress {
   // log_every: steps between plain lines. Speed and ETA come from the steps of this process, the first left out.
   Progress(int64_t steps, int64_t log_every);
   ~Progress();
-  void note(const std::string& line);          // a line that stays
+  void note(const std::string& line);  // a line that stays
   void step(const StepReport& report);
 
  private:

@@ -5,7 +5,7 @@
 namespace dz::train {
 namespace {
 
-constexpr double kMany = 1e15;   // more of anything than a run could count, and far from the edge of int64_t
+constexpr double kMany = 1e15;  // more of anything than a run could count, and far from the edge of int64_t
 constexpr double kSizes = 1 << 24;
 
 // An enumeration as the string that the file has.
@@ -77,7 +77,8 @@ void visit_optimizer(FieldVisitor& visitor, Recipe& recipe) {
   double sigma = static_cast<double>(recipe.skip_step.sigma);
   visitor.field({.key = "sigma", .help = "standard deviations above the mean", .least = 0, .most = 1e6}, sigma);
   recipe.skip_step.sigma = static_cast<float>(sigma);
-  visitor.field({.key = "max_consecutive", .help = "skips in a row that mean divergence (exit 79); 0: never", .least = 0, .most = kMany}, recipe.max_consecutive_skips);
+  visitor.field({.key = "max_consecutive", .help = "skips in a row that mean divergence (exit 79); 0: never", .least = 0, .most = kMany},
+                recipe.max_consecutive_skips);
   visitor.leave();
   visitor.leave();
 }
@@ -130,7 +131,8 @@ void visit(FieldVisitor& visitor, RunSettings& run) {
   visitor.field({.key = "dir", .help = "the run directory", .is_path = true}, run.dir);
   visitor.field({.key = "checkpoint_every", .help = "steps; 0: only the last", .least = 0, .most = kMany}, run.checkpoint_every);
   visitor.field({.key = "keep", .help = "newest checkpoints; 0: all", .least = 0, .most = kMany}, run.keep);
-  visitor.field({.key = "digest_every", .help = "steps between state digests in metrics.jsonl; 0: with each checkpoint", .least = 0, .most = kMany}, run.digest_every);
+  visitor.field({.key = "digest_every", .help = "steps between state digests in metrics.jsonl; 0: with each checkpoint", .least = 0, .most = kMany},
+                run.digest_every);
   visitor.field({.key = "log_every", .help = "steps between plain progress lines", .least = 1, .most = kMany}, run.log_every);
   visitor.field({.key = "stop_on_signal", .help = "SIGINT and SIGTERM: finish the step, save, stop"}, run.stop_on_signal);
   visitor.enter("landmarks", "evaluations on the way");

@@ -15,12 +15,12 @@
 namespace dz::train {
 
 struct DataRecipe {
-  std::string source = "shards";           // shards | generated
-  std::string shards;                      // directory written by `deltazero tokenize`
+  std::string source = "shards";  // shards | generated
+  std::string shards;             // directory written by `deltazero tokenize`
   data::GeneratedSettings generated;
-  int64_t eos_id = 0;                      // of generated tokens
+  int64_t eos_id = 0;  // of generated tokens
   int64_t sequence_length = 0;
-  uint64_t seed = 0;                       // recipe.seed unless given
+  uint64_t seed = 0;  // recipe.seed unless given
   bool document_masks = true;
 };
 
@@ -28,44 +28,44 @@ struct DataRecipe {
 struct Recipe {
   uint64_t seed = 0;
   int64_t steps = 0;
-  int64_t batch = 0;                       // instances a step
-  std::string dtype = "bf16";              // of the compute; weights, moments and gradients are f32
+  int64_t batch = 0;           // instances a step
+  std::string dtype = "bf16";  // of the compute; weights, moments and gradients are f32
   int64_t lanes = 8;
-  std::string init = "random";             // or a model directory
+  std::string init = "random";  // or a model directory
   std::string numerics;
   DataRecipe data;
   model::ModelConfig model;
-  int64_t full_every = 4;                  // of model: every n-th layer has full attention
+  int64_t full_every = 4;  // of model: every n-th layer has full attention
   optim::AdamWSettings adamw;
   double max_grad_norm = 1.0;
   optim::SkipStepSettings skip_step;
-  int64_t max_consecutive_skips = 64;      // then training has diverged; 0: never
+  int64_t max_consecutive_skips = 64;  // then training has diverged; 0: never
   optim::Schedule schedule;
   double z_loss = 1e-5;
 };
 
 struct Topology {
   std::string device = "cpu";
-  int64_t threads = 0;                     // 0: every core
+  int64_t threads = 0;  // 0: every core
   int64_t loader_threads = 1;
   int64_t prefetch = 2;
-  int64_t micro_batch = 8;                 // at most so many instances at a time
+  int64_t micro_batch = 8;  // at most so many instances at a time
   int64_t ranks = 1;
   std::string remat = "none";
   bool zero = false;
 };
 
 struct Landmarks {
-  int64_t every = 0;                       // steps; 0: none
+  int64_t every = 0;  // steps; 0: none
   std::string prompt;
   int64_t sample_tokens = 100;
 };
 
 struct RunSettings {
   std::string dir;
-  int64_t checkpoint_every = 100;          // 0: only the last step
+  int64_t checkpoint_every = 100;  // 0: only the last step
   int64_t keep = 3;
-  int64_t digest_every = 0;                // 0: with each checkpoint
+  int64_t digest_every = 0;  // 0: with each checkpoint
   int64_t log_every = 10;
   bool stop_on_signal = true;
   Landmarks landmarks;

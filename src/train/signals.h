@@ -11,8 +11,8 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  int stop_signal() const;      // 0, or the signal that asked
-  bool take_save_request();     // true once for each SIGUSR1
+  int stop_signal() const;   // 0, or the signal that asked
+  bool take_save_request();  // true once for each SIGUSR1
 };
 
 }  // namespace dz::train

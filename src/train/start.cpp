@@ -26,7 +26,10 @@ void load_state(const checkpoint::Checkpoint& from, TrainState& state) {
   checkpoint::load(from, slots(state.parameters, [](std::string_view name) { return std::string(name); }), moments);
   restore_trainer(checkpoint::read_side_file(from, "trainer.json"), (from.path / "trainer.json").string(), state);
   if (state.step != from.step) {
-    throw CheckpointError(Complaint{.where = (from.path / "trainer.json").string(), .found = fmt::format("step {}", state.step), .expected = fmt::format("{}, as the manifest says", from.step), .hint = ""});
+    throw CheckpointError(Complaint{.where = (from.path / "trainer.json").string(),
+                                    .found = fmt::format("step {}", state.step),
+                                    .expected = fmt::format("{}, as the manifest says", from.step),
+                                    .hint = ""});
   }
 }
 
@@ -43,7 +46,8 @@ std::string init_weights(const Recipe& recipe, TrainState& state, ThreadPool& po
   return checkpoint::digest_tensors(state.parameters.views(), pool).total.hex();
 }
 
-[[noreturn]] void refuse(const RunDirectory& directory, const checkpoint::Checkpoint& newest, const std::vector<std::string>& lines, const TrainingData& data) {
+[[noreturn]] void refuse(const RunDirectory& directory, const checkpoint::Checkpoint& newest, const std::vector<std::string>& lines,
+                         const TrainingData& data) {
   std::string message = fmt::format("run {} was made with another recipe; resuming would change its meaning", directory.path().string());
   for (const std::string& line : lines) message += "\n  " + line;
   if (newest.has("data.json") && data.shards) {
@@ -54,7 +58,8 @@ std::string init_weights(const Recipe& recipe, TrainState& state, ThreadPool& po
   throw ConfigError(message);
 }
 
-void resume(const checkpoint::Checkpoint& newest, const TrainOptions& options, const TrainingData& data, const RunDirectory& directory, Start& start, TrainState& state, Progress& progress) {
+void resume(const checkpoint::Checkpoint& newest, const TrainOptions& options, const TrainingData& data, const RunDirectory& directory, Start& start,
+            TrainState& state, Progress& progress) {
   const std::string where = (newest.path / "identity.json").string();
   const Identity run = parse_identity(checkpoint::read_side_file(newest, "identity.json"), where);
   // Initial weights are not read again: the run is past them. Their digest is taken over.
@@ -74,37 +79,46 @@ void fork(const TrainOptions& options, Start& start, TrainState& state, Progress
   const Identity old = parse_identity(checkpoint::read_side_file(parent, "identity.json"), (parent.path / "identity.json").string());
   load_state(parent, state);
   if (state.step >= options.config.recipe.steps) {
-    throw ConfigError(Complaint{.where = "recipe.steps", .found = std::to_string(options.config.recipe.steps), .expected = fmt::format("more than {}, the step of {}", state.step, options.fork.string()), .hint = "the step and the schedule go on in a fork"});
+    throw ConfigError(Complaint{.where = "recipe.steps",
+                                .found = std::to_string(options.config.recipe.steps),
+                                .expected = fmt::format("more than {}, the step of {}", state.step, options.fork.string()),
+                                .hint = "the step and the schedule go on in a fork"});
   }
   std::string changed;
   progress.note(fmt::format("fork    step {} of {}", state.step, options.fork.string()));
   for (const std::string& line : differences(old, start.identity)) progress.note("        " + line);
-  start.parent_json = nlohmann::ordered_json{{"checkpoint", fs::absolute(options.fork).lexically_normal().string()},
-                                             {"step", parent.step},
-                                             {"recipe", old.hash()},
-                                             {"digest", {{"parameters", parent.parameters.hex()}, {"moments", parent.moments.hex()}, {"trainer", parent.trainer.hex()}}}}
-                          .dump(1) +
-                      "\n";
+  start.parent_json =
+      nlohmann::ordered_json{
+          {"checkpoint", fs::absolute(options.fork).lexically_normal().string()},
+          {"step", parent.step},
+          {"recipe", old.hash()},
+          {"digest", {{"parameters", parent.parameters.hex()}, {"moments", parent.moments.hex()}, {"trainer", parent.trainer.hex()}}}}
+          .dump(1) +
+      "\n";
   start.save_now = true;
 }
 
 }  // namespace
 
-Start start_run(const TrainOptions& options, const TrainingData& data, const RunDirectory& directory, TrainState& state, ThreadPool& pool, Progress& progress) {
+Start start_run(const TrainOptions& options, const TrainingData& data, const RunDirectory& directory, TrainState& state, ThreadPool& pool,
+                Progress& progress) {
   const Recipe& recipe = options.config.recipe;
   for (const std::string& line : checkpoint::clean_leftovers(directory.checkpoints())) progress.note("        " + line);
   checkpoint::Newest newest = checkpoint::find_newest(directory.checkpoints());
-  for (const checkpoint::Skipped& skipped : newest.skipped) progress.note(fmt::format("warning: {}/checkpoints/{} skipped: {}", directory.path().string(), skipped.name, skipped.why));
+  for (const checkpoint::Skipped& skipped : newest.skipped)
+    progress.note(fmt::format("warning: {}/checkpoints/{} skipped: {}", directory.path().string(), skipped.name, skipped.why));
 
   Start start{.identity = identify(recipe, data.dataset->digest(), "")};
   if (newest.checkpoint && !options.fork.empty()) {
-    throw ConfigError(directory.path().string() + ": --fork starts a new run, but this one has a checkpoint already; leave out --fork to continue it, or choose another --dir");
+    throw ConfigError(directory.path().string() +
+                      ": --fork starts a new run, but this one has a checkpoint already; leave out --fork to continue it, or choose another --dir");
   }
   if (newest.checkpoint) {
     resume(*newest.checkpoint, options, data, directory, start, state, progress);
   } else if (newest.count > 0) {
-    throw CheckpointError(fmt::format("{}: none of {} checkpoints is complete (reasons above); repair one, or start anew with --fresh, which moves this run aside",
-                                      directory.checkpoints().string(), newest.count));
+    throw CheckpointError(
+        fmt::format("{}: none of {} checkpoints is complete (reasons above); repair one, or start anew with --fresh, which moves this run aside",
+                    directory.checkpoints().string(), newest.count));
   } else if (!options.fork.empty()) {
     fork(options, start, state, progress);
   } else {

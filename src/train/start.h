@@ -11,13 +11,14 @@ namespace dz::train {
 
 struct Start {
   Identity identity;
-  std::string parent_json;      // of a forked run: where it comes from; empty otherwise
+  std::string parent_json;  // of a forked run: where it comes from; empty otherwise
   bool resumed = false;
-  bool save_now = false;        // a fork has its own first checkpoint before its first step
+  bool save_now = false;  // a fork has its own first checkpoint before its first step
 };
 
 // Fills `state`. Says on `progress` what was taken and what was passed over, and why.
-Start start_run(const TrainOptions& options, const TrainingData& data, const RunDirectory& directory, TrainState& state, ThreadPool& pool, Progress& progress);
+Start start_run(const TrainOptions& options, const TrainingData& data, const RunDirectory& directory, TrainState& state, ThreadPool& pool,
+                Progress& progress);
 
 // What save() writes for `state`.
 checkpoint::Snapshot snapshot(const Config& config, const TrainingData& data, const Start& start, const TrainState& state);

@@ -16,9 +16,8 @@ namespace {
 
 template <class T>
 std::unique_ptr<model::Transformer<T>> make_engine(const Recipe& recipe, const Topology& topology, int64_t instances, ThreadPool& pool) {
-  const model::Limits limits{.max_instances = instances,
-                             .seq = recipe.data.sequence_length,
-                             .remat = topology.remat == "full" ? model::Remat::kFull : model::Remat::kNone};
+  const model::Limits limits{
+      .max_instances = instances, .seq = recipe.data.sequence_length, .remat = topology.remat == "full" ? model::Remat::kFull : model::Remat::kNone};
   return std::make_unique<model::Transformer<T>>(recipe.model, limits, pool);
 }
 
@@ -50,7 +49,8 @@ void restore_trainer(std::string_view text, const std::string& where, TrainState
   const nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, false);
   const auto integer = [&](const char* key) {
     if (!json.is_object() || !json.contains(key) || !json[key].is_number_integer() || json[key].get<int64_t>() < 0) {
-      throw CheckpointError(Complaint{.where = where, .found = "no such key", .expected = fmt::format("{} as an integer of at least 0", key), .hint = ""});
+      throw CheckpointError(
+          Complaint{.where = where, .found = "no such key", .expected = fmt::format("{} as an integer of at least 0", key), .hint = ""});
     }
     return json[key].get<int64_t>();
   };
@@ -106,7 +106,8 @@ int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
     model::LossOut loss;
     std::visit(
         [&](const auto& engine) {
-          engine->forward_backward(piece, weight, static_cast<float>(recipe_.z_loss), {batch.instances, recipe_.lanes, micro}, *slots_[static_cast<size_t>(slot)], loss);
+          engine->forward_backward(piece, weight, static_cast<float>(recipe_.z_loss), {batch.instances, recipe_.lanes, micro},
+                                   *slots_[static_cast<size_t>(slot)], loss);
         },
         engine_);
     for (const double ce : loss.ce) sums.ce += ce;
@@ -133,7 +134,8 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
 
   // May it be used?
   std::vector<optim::GradientView> views;
-  for (size_t i = 0; i < gradient.size(); ++i) views.push_back({gradient.specs()[i].name, static_cast<int64_t>(gradient.tensor(i).size()), gradient.tensor(i).data()});
+  for (size_t i = 0; i < gradient.size(); ++i)
+    views.push_back({gradient.specs()[i].name, static_cast<int64_t>(gradient.tensor(i).size()), gradient.tensor(i).data()});
   report.grad_norm = optim::global_norm(views, pool_);
   const optim::SkipVerdict verdict = state.guard.judge(report.loss, report.grad_norm);
   report.skipped = verdict.skip;

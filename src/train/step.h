@@ -19,9 +19,9 @@ namespace dz::train {
 struct TrainState {
   explicit TrainState(const Recipe& recipe);
   model::Parameters parameters, exp_avg, exp_avg_sq;
-  int64_t step = 0;        // steps done; the next is step + 1
-  int64_t adam_step = 0;   // updates done: skipped steps do not count
-  int64_t tokens = 0;      // read so far
+  int64_t step = 0;       // steps done; the next is step + 1
+  int64_t adam_step = 0;  // updates done: skipped steps do not count
+  int64_t tokens = 0;     // read so far
   optim::SkipStep guard;
 };
 

@@ -48,7 +48,8 @@ class Trainer {
     directory_.write_config(options_.config, environment());
     directory_.add_start(start_line());
     MetricsLog metrics(directory_.metrics(), state_.step);
-    if (metrics.removed_lines() > 0) progress_.note(fmt::format("metrics cut back to step {} ({} lines removed)", state_.step, metrics.removed_lines()));
+    if (metrics.removed_lines() > 0)
+      progress_.note(fmt::format("metrics cut back to step {} ({} lines removed)", state_.step, metrics.removed_lines()));
     if (start_.save_now) save(std::nullopt);
     mark();
     return loop(metrics, last);
@@ -63,7 +64,9 @@ class Trainer {
     const Topology& topology = options_.config.topology;
     Stepper stepper(recipe(), topology, pool_);
     data::Loader loader(data_.dataset, data::Order(data_.dataset->instances(), recipe().batch, recipe().data.seed),
-                        {.threads = static_cast<int>(topology.loader_threads), .prefetch = static_cast<int>(topology.prefetch), .intra_document = recipe().data.document_masks});
+                        {.threads = static_cast<int>(topology.loader_threads),
+                         .prefetch = static_cast<int>(topology.prefetch),
+                         .intra_document = recipe().data.document_masks});
     double save_seconds = 0;
     while (state_.step < last) {
       const double begin = now();
@@ -83,7 +86,8 @@ class Trainer {
       refuse_divergence(batch);
       mark();
       if (stop) {
-        progress_.note(fmt::format("stopped by {} after step {}; run the same command to go on", signals.stop_signal() == SIGINT ? "SIGINT" : "SIGTERM", state_.step));
+        progress_.note(fmt::format("stopped by {} after step {}; run the same command to go on",
+                                   signals.stop_signal() == SIGINT ? "SIGINT" : "SIGTERM", state_.step));
         return Outcome::kStoppedBySignal;
       }
     }
@@ -94,7 +98,8 @@ class Trainer {
 
   checkpoint::StateDigests digests() {
     const checkpoint::Snapshot now = snapshot(options_.config, data_, start_, state_);
-    return {checkpoint::digest_tensors(now.parameters, pool_), checkpoint::digest_tensors(now.moments, pool_), checkpoint::digest_text(now.trainer_json)};
+    return {checkpoint::digest_tensors(now.parameters, pool_), checkpoint::digest_tensors(now.moments, pool_),
+            checkpoint::digest_text(now.trainer_json)};
   }
 
   double save(const std::optional<checkpoint::StateDigests>& digests) {
@@ -119,8 +124,10 @@ class Trainer {
   void refuse_divergence(const data::Batch& batch) const {
     const int64_t most = recipe().max_consecutive_skips;
     if (most == 0 || state_.guard.consecutive_skips() < most) return;
-    throw DivergedError(fmt::format("training diverged: {} steps in a row were skipped, the last is {} (instances {}); the last checkpoint is whole; lower recipe.optimizer.lr with --fork",
-                                    most, state_.step, fmt::join(batch.ids, ", ")));
+    throw DivergedError(
+        fmt::format("training diverged: {} steps in a row were skipped, the last is {} (instances {}); the last checkpoint is whole; lower "
+                    "recipe.optimizer.lr with --fork",
+                    most, state_.step, fmt::join(batch.ids, ", ")));
   }
 
   std::string environment() const {
@@ -150,19 +157,22 @@ class Trainer {
     peak_ = kernels::peak_gflops(dtype, pool_) * 1e9;
     flops_per_token_ = model::flops_per_token(recipe().model, recipe().data.sequence_length);
     const int64_t tokens = recipe().batch * recipe().data.sequence_length;
-    progress_.note(fmt::format("deltazero {}  {}  {}  {} thread{}  peak {:.0f} GFLOP/s {}", DZ_VERSION, recipe().numerics, kernels::name_of(kernels::active().isa),
-                               pool_.threads(), pool_.threads() == 1 ? "" : "s", peak_ / 1e9, recipe().dtype));
+    progress_.note(fmt::format("deltazero {}  {}  {}  {} thread{}  peak {:.0f} GFLOP/s {}", DZ_VERSION, recipe().numerics,
+                               kernels::name_of(kernels::active().isa), pool_.threads(), pool_.threads() == 1 ? "" : "s", peak_ / 1e9,
+                               recipe().dtype));
     for (const std::string& note : notes_) progress_.note("        " + note);
     const Identity identity = identify(recipe(), data_.dataset->digest(), "");
-    progress_.note(fmt::format("run     {}   recipe {}   {} parameters   {} instances x {} = {} tokens a step   {} lanes, micro-batch {}", directory_.path().string(),
-                               identity.hash().substr(0, 8), short_count(static_cast<double>(model::num_params(recipe().model))), recipe().batch,
-                               recipe().data.sequence_length, with_commas(tokens), recipe().lanes, std::min(options_.config.topology.micro_batch, recipe().batch)));
+    progress_.note(fmt::format("run     {}   recipe {}   {} parameters   {} instances x {} = {} tokens a step   {} lanes, micro-batch {}",
+                               directory_.path().string(), identity.hash().substr(0, 8),
+                               short_count(static_cast<double>(model::num_params(recipe().model))), recipe().batch, recipe().data.sequence_length,
+                               with_commas(tokens), recipe().lanes, std::min(options_.config.topology.micro_batch, recipe().batch)));
     int64_t available = 0;
     for (const data::DatasetSource& source : data_.dataset->sources()) available += source.tokens;
-    progress_.note(fmt::format("data    {} tokens from {} source{}   digest {}   {} tokens of tails dropped   {:.2f} epochs", short_count(static_cast<double>(available)),
-                               data_.dataset->sources().size(), data_.dataset->sources().size() == 1 ? "" : "s", data_.dataset->digest().substr(0, 8),
-                               with_commas(data_.dataset->dropped_tokens()),
-                               static_cast<double>(recipe().steps) * static_cast<double>(recipe().batch) / static_cast<double>(data_.dataset->instances())));
+    progress_.note(
+        fmt::format("data    {} tokens from {} source{}   digest {}   {} tokens of tails dropped   {:.2f} epochs",
+                    short_count(static_cast<double>(available)), data_.dataset->sources().size(), data_.dataset->sources().size() == 1 ? "" : "s",
+                    data_.dataset->digest().substr(0, 8), with_commas(data_.dataset->dropped_tokens()),
+                    static_cast<double>(recipe().steps) * static_cast<double>(recipe().batch) / static_cast<double>(data_.dataset->instances())));
   }
 
   TrainOptions options_;
@@ -182,12 +192,16 @@ class Trainer {
 TrainingData open_data(Recipe& recipe, ThreadPool& pool) {
   TrainingData data;
   if (recipe.data.source == "generated") {
-    data.dataset = data::generated_dataset(recipe.data.generated, recipe.model.vocab_size, recipe.data.eos_id, recipe.data.seed, recipe.data.sequence_length);
+    data.dataset =
+        data::generated_dataset(recipe.data.generated, recipe.model.vocab_size, recipe.data.eos_id, recipe.data.seed, recipe.data.sequence_length);
   } else {
     data.shards = std::make_shared<const data::TokenShards>(recipe.data.shards);
     const data::TokenManifest& manifest = data.shards->manifest();
     if (manifest.vocab_size > recipe.model.vocab_size) {
-      throw ConfigError(Complaint{.where = "recipe.model.vocab_size", .found = std::to_string(recipe.model.vocab_size), .expected = fmt::format("at least {}, the vocabulary of {}", manifest.vocab_size, recipe.data.shards), .hint = ""});
+      throw ConfigError(Complaint{.where = "recipe.model.vocab_size",
+                                  .found = std::to_string(recipe.model.vocab_size),
+                                  .expected = fmt::format("at least {}, the vocabulary of {}", manifest.vocab_size, recipe.data.shards),
+                                  .hint = ""});
     }
     data.shards->verify(pool);
     data.dataset = data::shard_dataset(data.shards, data::Split::kTrain, recipe.data.sequence_length);

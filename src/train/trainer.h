@@ -17,10 +17,10 @@ namespace dz::train {
 
 // The training data of a recipe, opened and verified.
 struct TrainingData {
-  std::shared_ptr<const data::TokenShards> shards;   // null when the tokens are computed
+  std::shared_ptr<const data::TokenShards> shards;  // null when the tokens are computed
   std::shared_ptr<const data::Dataset> dataset;
-  std::string manifest_json;                         // what a later resume compares file by file; empty when computed
-  std::string tokenizer_json;                        // of the shards, when they have one
+  std::string manifest_json;   // what a later resume compares file by file; empty when computed
+  std::string tokenizer_json;  // of the shards, when they have one
 };
 
 // Checks every byte of the shards against their hashes and every id against the vocabulary. Sets the model's EOS.
@@ -28,13 +28,14 @@ TrainingData open_data(Recipe& recipe, ThreadPool& pool);
 
 struct TrainOptions {
   Config config;
-  int64_t stop_after = -1;   // absolute step; save and leave the schedule as it is
-  bool fresh = false;        // move an old run aside
-  fs::path fork;             // start a new run from this checkpoint under the config's recipe
+  int64_t stop_after = -1;  // absolute step; save and leave the schedule as it is
+  bool fresh = false;       // move an old run aside
+  fs::path fork;            // start a new run from this checkpoint under the config's recipe
 };
 
 // Called at the steps of run.landmarks, state unchanged: writes its results into `directory` (not yet there).
-using LandmarkHook = std::function<void(const Config& config, const TrainingData& data, const TrainState& state, const fs::path& directory, ThreadPool& pool, Progress& progress)>;
+using LandmarkHook = std::function<void(const Config& config, const TrainingData& data, const TrainState& state, const fs::path& directory,
+                                        ThreadPool& pool, Progress& progress)>;
 
 enum class Outcome : uint8_t { kDone, kStoppedBySignal };
 

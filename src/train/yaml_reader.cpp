@@ -49,7 +49,7 @@ std::string shown(const YAML::Node& node) {
 
 struct YamlReader::Source {
   YAML::Node root;
-  std::map<std::string, YAML::Node> nodes;   // every key that was read, by path
+  std::map<std::string, YAML::Node> nodes;  // every key that was read, by path
   std::set<std::string> from_command_line;
 };
 
@@ -76,7 +76,8 @@ YamlReader::~YamlReader() = default;
 void YamlReader::set(const std::string& assignment) {
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw UsageError(Complaint{.where = "--set", .found = "'" + assignment + "'", .expected = "section.key=value, as in recipe.optimizer.lr=3e-4", .hint = ""});
+    throw UsageError(
+        Complaint{.where = "--set", .found = "'" + assignment + "'", .expected = "section.key=value, as in recipe.optimizer.lr=3e-4", .hint = ""});
   }
   const std::string path = assignment.substr(0, equals);
   YAML::Node value;
@@ -90,7 +91,10 @@ void YamlReader::set(const std::string& assignment) {
     const size_t dot = std::min(path.find('.', begin), path.size());
     const std::string key = path.substr(begin, dot - begin);
     if (key.empty() || !node.IsMap()) {
-      throw UsageError(Complaint{.where = "--set " + path, .found = key.empty() ? "an empty name between dots" : "a key inside a value", .expected = "section.key=value", .hint = ""});
+      throw UsageError(Complaint{.where = "--set " + path,
+                                 .found = key.empty() ? "an empty name between dots" : "a key inside a value",
+                                 .expected = "section.key=value",
+                                 .hint = ""});
     }
     if (dot == path.size()) {
       node[key] = value;
@@ -105,6 +109,10 @@ void YamlReader::set(const std::string& assignment) {
 }
 
 std::string YamlReader::path_of(const char* key) const { return levels_.back().path.empty() ? key : levels_.back().path + "." + key; }
+
+std::string YamlReader::resolved(const std::string& path, const std::string& value) const {
+  return source_->from_command_line.contains(path) ? value : (base_ / value).lexically_normal().string();
+}
 
 std::string YamlReader::where(const std::string& path) const {
   if (source_->from_command_line.contains(path)) return "--set " + path;
@@ -219,7 +227,7 @@ void YamlReader::field(const Field& field, std::string& value) {
   if (!field.allowed.empty() && std::find(field.allowed.begin(), field.allowed.end(), value) == field.allowed.end()) {
     complain(path_of(field.key), "'" + value + "'", fmt::format("one of {}", fmt::join(field.allowed, ", ")));
   }
-  if (field.is_path && !value.empty() && !source_->from_command_line.contains(path_of(field.key))) value = (base_ / value).lexically_normal().string();
+  if (field.is_path && !value.empty()) value = resolved(path_of(field.key), value);
 }
 
 void YamlReader::field(const Field& field, std::vector<double>& value) {

@@ -34,6 +34,8 @@ class YamlReader : public FieldVisitor {
 
   // Whether the text gives this key ("recipe.data.seed"): for defaults that depend on other keys.
   bool has(const std::string& path) const { return given_.contains(path); }
+  // A path as the field `path` has it: relative to the text's base, or to the working directory when --set gave it.
+  std::string resolved(const std::string& path, const std::string& value) const;
   // "name:line: path" of a key, for complaints about combinations.
   std::string where(const std::string& path) const;
 

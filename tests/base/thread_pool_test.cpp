@@ -32,7 +32,11 @@ TEST(ThreadPool, RangesCoverEachIndexOnce) {
 
 TEST(ThreadPool, HandsOnTheFirstErrorAndStaysUsable) {
   ThreadPool pool(2);
-  EXPECT_THROW(pool.parallel_for(100, [](int64_t i) { if (i == 42) throw std::runtime_error("42"); }), std::runtime_error);
+  EXPECT_THROW(pool.parallel_for(100,
+                                 [](int64_t i) {
+                                   if (i == 42) throw std::runtime_error("42");
+                                 }),
+               std::runtime_error);
   std::atomic<int> runs = 0;
   pool.parallel_for(10, [&](int64_t) { ++runs; });
   EXPECT_EQ(runs, 10);

@@ -39,7 +39,9 @@ class Errors : public testing::Test {
     std::ofstream(at("corpus.txt")) << std::string(2000, 'a') << "\n\nthe quick brown fox jumps over the lazy dog\n";
     ASSERT_EQ(run("tokenizer-train --input " + at("corpus.txt") + " --vocab 300 --out " + at("tokenizer.json")).code, 0);
     fs::create_directory(at("text"));
-    for (int i = 0; i < 40; ++i) std::ofstream(at("text/" + std::to_string(i) + ".txt")) << "document " << i << " the quick brown fox " << std::string(200, static_cast<char>('a' + i % 26));
+    for (int i = 0; i < 40; ++i)
+      std::ofstream(at("text/" + std::to_string(i) + ".txt"))
+          << "document " << i << " the quick brown fox " << std::string(200, static_cast<char>('a' + i % 26));
     ASSERT_EQ(run("tokenize --tokenizer " + at("tokenizer.json") + " --input " + at("text") + " --out " + at("shards") + " --held-out 0.2").code, 0);
   }
   static void TearDownTestSuite() { fs::remove_all(root()); }
@@ -54,7 +56,8 @@ class Errors : public testing::Test {
   static std::string at(const std::string& name) { return (root() / name).string(); }
   static std::string train(const std::string& more) { return "train " + contract() + " --dir " + at("other") + " " + more; }
   static std::string on_shards(const std::string& shards, const std::string& more = "") {
-    return train("--set recipe.data.source=shards --set recipe.data.shards=" + shards + " --set recipe.model.vocab_size=331 --set recipe.data.sequence_length=32 " + more);
+    return train("--set recipe.data.source=shards --set recipe.data.shards=" + shards +
+                 " --set recipe.model.vocab_size=331 --set recipe.data.sequence_length=32 " + more);
   }
   static void expect(const std::string& arguments, int code, const std::string& says, const std::string& before = "") {
     const Ran ran = run(arguments, before);
@@ -143,7 +146,8 @@ TEST_F(Errors, Runs) {
   expect("train " + contract() + " --dir " + at("run") + " --set recipe.model.d_model=48 --set recipe.model.head_dim=8", 78, "recipe.model.d_model");
   expect("train " + contract() + " --dir " + at("forked") + " --fork " + at("nowhere"), 65, "nowhere");
   expect("train " + contract() + " --dir " + at("run") + " --fork " + at("run/checkpoints/step-1"), 78, "--fork");
-  expect("train " + contract() + " --dir " + at("forked") + " --fork " + at("run/checkpoints/step-1") + " --set recipe.model.d_model=48", 78, "checkpoint of another model");
+  expect("train " + contract() + " --dir " + at("forked") + " --fork " + at("run/checkpoints/step-1") + " --set recipe.model.d_model=48", 78,
+         "checkpoint of another model");
 }
 
 TEST_F(Errors, DamagedCheckpoints) {

@@ -34,9 +34,11 @@ class ReportTest : public testing::Test {
     write("metrics.jsonl", text + tail);
   }
   static std::string line(int64_t step, const std::string& loss = "4.5") {
-    return R"({"step":)" + std::to_string(step) + R"(,"loss":)" + loss + R"(,"loss_hex":"0x1.2p+2","grad_norm":0.5,"grad_norm_hex":"0x1p-1","lr":0.001,)" +
-           R"("skipped":false,"tokens":4096,"tokens_total":)" + std::to_string(step * 4096) + R"(,"seconds":0.5,"tokens_per_second":8192,"mfu":0.5,)" +
-           R"("batch_digest":"aaaabbbbccccddddeeeeffff00001111","digest":{"parameters":"p)" + std::to_string(step) + R"(","moments":"m","trainer":"t"}})" + "\n";
+    return R"({"step":)" + std::to_string(step) + R"(,"loss":)" + loss +
+           R"(,"loss_hex":"0x1.2p+2","grad_norm":0.5,"grad_norm_hex":"0x1p-1","lr":0.001,)" + R"("skipped":false,"tokens":4096,"tokens_total":)" +
+           std::to_string(step * 4096) + R"(,"seconds":0.5,"tokens_per_second":8192,"mfu":0.5,)" +
+           R"("batch_digest":"aaaabbbbccccddddeeeeffff00001111","digest":{"parameters":"p)" + std::to_string(step) +
+           R"(","moments":"m","trainer":"t"}})" + "\n";
   }
   ExitCode code_of_failure() {
     try {
@@ -56,8 +58,12 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 
 TEST_F(ReportTest, ShowsWhatTheRunDid) {
   write_steps(40);
-  write("landmarks/step-0/loss.json", R"({"step":0,"split":"held-out","sources":[{"name":"perl","tokens":10,"loss":8.25,"perplexity":3827}],"total":{"tokens":10,"loss":8.25,"perplexity":3827}})");
-  write("landmarks/step-40/loss.json", R"({"step":40,"split":"held-out","sources":[{"name":"perl","tokens":10,"loss":4.25,"perplexity":70.1}],"total":{"tokens":10,"loss":4.25,"perplexity":70.1}})");
+  write(
+      "landmarks/step-0/loss.json",
+      R"({"step":0,"split":"held-out","sources":[{"name":"perl","tokens":10,"loss":8.25,"perplexity":3827}],"total":{"tokens":10,"loss":8.25,"perplexity":3827}})");
+  write(
+      "landmarks/step-40/loss.json",
+      R"({"step":40,"split":"held-out","sources":[{"name":"perl","tokens":10,"loss":4.25,"perplexity":70.1}],"total":{"tokens":10,"loss":4.25,"perplexity":70.1}})");
   write("landmarks/step-40/sample.txt", "Once upon a time");
   write("recipe.yaml", "seed: 1234\n");
   write("environment.json", R"({"cpu":"some CPU"})");
@@ -65,16 +71,19 @@ TEST_F(ReportTest, ShowsWhatTheRunDid) {
   const fs::path path = write_report(run_);
   EXPECT_EQ(path, run_ / "report.html");
   const std::string page = read_file(path);
-  for (const char* part : {"163,840 tokens", "p40", "Once upon a time", "seed: 1234", "some CPU", "\"resumes\":[20]", "\"perl\":[[0,8.25],[40,4.25]]", "-4.000", "Chart.js v"})
+  for (const char* part : {"163,840 tokens", "p40", "Once upon a time", "seed: 1234", "some CPU", "\"resumes\":[20]", "\"perl\":[[0,8.25],[40,4.25]]",
+                           "-4.000", "Chart.js v"})
     EXPECT_TRUE(contains(page, part)) << part;
   EXPECT_FALSE(contains(page, "class=\"warning\">metrics"));
 }
 
 TEST_F(ReportTest, HostileTextStaysText) {
   const std::string attack = "</pre></script><script>alert(1)</script>{{css}}\xFF<img src=x onerror=alert(2)>";
-  write_steps(1, R"~({"step":2,"loss":4,"skipped":true,"skip_reason":"</td><script>alert(3)</script>"})~" "\n");
+  write_steps(1, R"~({"step":2,"loss":4,"skipped":true,"skip_reason":"</td><script>alert(3)</script>"})~"
+                 "\n");
   write("landmarks/step-1/sample.txt", attack);
-  write("landmarks/step-1/loss.json", R"~({"split":"held-out","sources":[{"name":"</script><script>alert(4)</script>","loss":1}],"total":{"loss":1}})~");
+  write("landmarks/step-1/loss.json",
+        R"~({"split":"held-out","sources":[{"name":"</script><script>alert(4)</script>","loss":1}],"total":{"loss":1}})~");
   write("recipe.yaml", attack);
   write("environment.json", R"~({"<script>alert(5)":"<script>alert(6)"})~");
   write("starts.jsonl", R"~({"<script>alert(7)":["<script>alert(8)"]})~");

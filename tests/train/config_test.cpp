@@ -75,7 +75,8 @@ TEST(Config, RefusesWithPlaceKeyFoundAndExpected) {
       {"topology: {threads: 1}", "topology: 3", "expected a map"},
       {"topology:", "toplogy:", "did you mean: topology"},
   };
-  for (const Wrong& wrong : wrongs) EXPECT_NE(message(with(wrong.from, wrong.to)).find(wrong.says), std::string::npos) << wrong.to << ": " << message(with(wrong.from, wrong.to));
+  for (const Wrong& wrong : wrongs)
+    EXPECT_NE(message(with(wrong.from, wrong.to)).find(wrong.says), std::string::npos) << wrong.to << ": " << message(with(wrong.from, wrong.to));
   EXPECT_EQ(message(kSmall), "no ConfigError");
 }
 
@@ -112,7 +113,8 @@ TEST(Config, IdentityCoversRecipeAndDataButNotPathsOrTopology) {
 
 TEST(Config, HelpListsEveryKey) {
   const std::string help = config_help();
-  for (const char* key : {"seed:", "sequence_length:", "rope_theta:", "sigma:", "z_loss:", "micro_batch:", "checkpoint_every:"}) EXPECT_NE(help.find(key), std::string::npos) << key;
+  for (const char* key : {"seed:", "sequence_length:", "rope_theta:", "sigma:", "z_loss:", "micro_batch:", "checkpoint_every:"})
+    EXPECT_NE(help.find(key), std::string::npos) << key;
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ std::vector<std::string> column(const fs::path& run, const char* key) {
 }
 
 void expect_same_steps(const fs::path& a, const fs::path& b) {
-  for (const char* key : {"step", "batch_digest", "loss_hex", "grad_norm_hex", "lr", "tokens_total", "skipped"}) EXPECT_EQ(column(a, key), column(b, key)) << key;
+  for (const char* key : {"step", "batch_digest", "loss_hex", "grad_norm_hex", "lr", "tokens_total", "skipped"})
+    EXPECT_EQ(column(a, key), column(b, key)) << key;
 }
 
 // Restarts of the reference read the last trained batch again and stayed one behind: here step k + 1 follows step k for every k.
@@ -68,8 +69,13 @@ TEST(Resume, AChangedRecipeIsRefusedWithItsKeys) {
 // D5: the schedule after a resume, and a new peak through a fork.
 TEST(Resume, WarmUpEdgeAndNewPeakThroughAFork) {
   TempDir temp;
-  const std::vector<std::string> sets = {"recipe.steps=100", "recipe.schedule.warmup=10", "recipe.optimizer.lr=1.0", "recipe.dtype=fp32", "recipe.data.sequence_length=8",
-                                         "recipe.optimizer.skip_step.enabled=false", "recipe.optimizer.skip_step.max_consecutive=0"};
+  const std::vector<std::string> sets = {"recipe.steps=100",
+                                         "recipe.schedule.warmup=10",
+                                         "recipe.optimizer.lr=1.0",
+                                         "recipe.dtype=fp32",
+                                         "recipe.data.sequence_length=8",
+                                         "recipe.optimizer.skip_step.enabled=false",
+                                         "recipe.optimizer.skip_step.max_consecutive=0"};
   train_contract(temp / "a", sets, 40);
   train_contract(temp / "a", sets, 45);
   const auto lines = metrics(temp / "a");
@@ -116,7 +122,10 @@ TEST(Resume, AForkWithoutChangesHoldsTheSameState) {
   TempDir temp;
   train_contract(temp / "a", {}, 2);
   testing::internal::CaptureStdout();
-  train({.config = load_config(contract_config(), {"run.dir=" + (temp / "b").string()}), .stop_after = 2, .fork = temp / "a" / "checkpoints" / "step-2"}, {});
+  train({.config = load_config(contract_config(), {"run.dir=" + (temp / "b").string()}),
+         .stop_after = 2,
+         .fork = temp / "a" / "checkpoints" / "step-2"},
+        {});
   testing::internal::GetCapturedStdout();
   for (const char* file : {"model.safetensors", "moments.safetensors", "trainer.json", "config.json", "identity.json"}) {
     EXPECT_EQ(read_file(temp / "a" / "checkpoints" / "step-2" / file), read_file(temp / "b" / "checkpoints" / "step-2" / file)) << file;
@@ -146,7 +155,8 @@ TEST(Kills, ThirtyAtRandomMomentsEndWithTheRecordedDigest) {
 TEST(Kills, AtEveryOperationOfASaveACompleteCheckpointStays) {
   TempDir temp;
   const fs::path run = temp / "run";
-  const std::vector<std::string> command = {"train", contract_config().string(), "--dir", run.string(), "--stop-after", "4", "--set", "run.checkpoint_every=2", "--set", "run.keep=1"};
+  const std::vector<std::string> command = {"train", contract_config().string(), "--dir", run.string(), "--stop-after", "4",
+                                            "--set", "run.checkpoint_every=2",   "--set", "run.keep=1"};
   for (int operation = 1; operation < 200; operation += DZ_SANITIZED ? 7 : 1) {
     fs::remove_all(run);
     ASSERT_EQ(wait_for(start({"train", contract_config().string(), "--dir", run.string(), "--stop-after", "2", "--set", "run.keep=1"})), 0);

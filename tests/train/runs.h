@@ -64,7 +64,8 @@ inline std::vector<nlohmann::json> metrics(const fs::path& run) {
 
 inline Recorded digest_at(const fs::path& run, int64_t step) {
   for (const nlohmann::json& line : metrics(run)) {
-    if (line.at("step") == step && line.contains("digest")) return {line["digest"]["parameters"], line["digest"]["moments"], line["digest"]["trainer"]};
+    if (line.at("step") == step && line.contains("digest"))
+      return {line["digest"]["parameters"], line["digest"]["moments"], line["digest"]["trainer"]};
   }
   return {};
 }
