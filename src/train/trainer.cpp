@@ -166,6 +166,7 @@ class Trainer {
                                directory_.path().string(), identity.hash().substr(0, 8),
                                short_count(static_cast<double>(model::num_params(recipe().model))), recipe().batch, recipe().data.sequence_length,
                                with_commas(tokens), recipe().lanes, std::min(options_.config.topology.micro_batch, recipe().batch)));
+    describe_recipe();
     int64_t available = 0;
     for (const data::DatasetSource& source : data_.dataset->sources()) available += source.tokens;
     progress_.note(
@@ -173,6 +174,25 @@ class Trainer {
                     short_count(static_cast<double>(available)), data_.dataset->sources().size(), data_.dataset->sources().size() == 1 ? "" : "s",
                     data_.dataset->digest().substr(0, 8), with_commas(data_.dataset->dropped_tokens()),
                     static_cast<double>(recipe().steps) * static_cast<double>(recipe().batch) / static_cast<double>(data_.dataset->instances())));
+  }
+
+  // What is easily another than one thinks: how long the schedule is, and which tensors do not decay.
+  void describe_recipe() {
+    const optim::Schedule& schedule = recipe().schedule;
+    std::vector<std::string> names, exempt;
+    for (const model::ParameterSpec& spec : model::parameter_specs(recipe().model)) names.push_back(spec.name);
+    const std::vector<double> decays = optim::decay_table(recipe().adamw, names, "recipe.optimizer.no_decay");
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (decays[i] == 0) exempt.push_back(names[i]);
+    }
+    const size_t shown = std::min<size_t>(exempt.size(), 3);
+    progress_.note(fmt::format("recipe  {} to step {}, warm-up {}, peak {:g}   weight decay {:g} on {} of {} tensors, not on {}{}",
+                               optim::name_of(schedule.kind), schedule.t_max, schedule.warmup, schedule.lr, recipe().adamw.weight_decay,
+                               names.size() - exempt.size(), names.size(),
+                               fmt::join(exempt.begin(), exempt.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                               exempt.size() > shown ? ", ..."
+                               : exempt.empty()      ? "none"
+                                                     : ""));
   }
 
   TrainOptions options_;
