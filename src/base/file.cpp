@@ -23,7 +23,7 @@ fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.
 }  // namespace
 
 File File::open_read(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer would block here
   if (fd < 0) throw InputError(path.string() + ": cannot open for reading: " + cause());
   File file(fd, path);
   struct stat info {};
@@ -113,7 +113,16 @@ std::string read_file(const fs::path& path) {
   return text;
 }
 
-void write_file_atomic(const fs::path& path, std::string_view bytes) {
+void write_file_atomic(const fs::path& given, std::string_view bytes) {
+  // Through a link to the file behind it; a device or pipe must not become a regular file.
+  std::error_code ignored;
+  const fs::path path = fs::is_symlink(given, ignored) ? fs::weakly_canonical(given, ignored) : given;
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
+    throw CreateError(Complaint{.where = given.string(),
+                                .found = fs::is_directory(path, ignored) ? "a directory" : "a special file",
+                                .expected = "a regular file, or none yet",
+                                .hint = ""});
+  }
   const fs::path temporary = path.string() + ".tmp-" + std::to_string(::getpid());
   try {
     File file = File::create(temporary);

@@ -93,8 +93,8 @@ Checkpoint parse_manifest(const fs::path& directory, const std::string& text) {
     checkpoint.moments = digest_field(path, json.at("digest"), "moments");
     checkpoint.trainer = digest_field(path, json.at("digest"), "trainer");
     for (const Json& file : json.at("files")) checkpoint.files.push_back(parse_file(path, file));
-  } catch (const Json::exception& error) {
-    damaged(path, std::string("not readable: ") + error.what());
+  } catch (const Json::exception&) {
+    damaged(path, "not readable as the JSON that was saved: cut off or changed");
   }
   // Written again from what was understood, hash included: no changed byte, white space or unknown field can hide.
   if (checkpoint.step < 0 || manifest_text(checkpoint) != text) damaged(path, "contents that do not match its own hash");
@@ -117,8 +117,8 @@ StateDigests parse_digests(const fs::path& path, const std::string& text) {
   try {
     const Json json = Json::parse(text);
     return {parse_tensors(path, json.at("parameters")), parse_tensors(path, json.at("moments")), digest_field(path, json, "trainer")};
-  } catch (const Json::exception& error) {
-    damaged(path, std::string("not readable: ") + error.what());
+  } catch (const Json::exception&) {
+    damaged(path, "not readable as the JSON that was saved: cut off or changed");
   }
 }
 

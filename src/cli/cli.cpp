@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -29,6 +30,22 @@ void refuse_unknown_verb(const CLI::App& app, int argc, char** argv) {
                              .hint = near.empty() ? "" : "did you mean: " + near});
 }
 
+// An empty path would mean the working directory; only texts may be empty.
+void refuse_empty_values(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string before = argv[i - 1];
+    if (argv[i][0] != '\0' || before == "--prompt" || before == "--text") continue;
+    throw UsageError(Complaint{.where = i > 1 ? before : "deltazero", .found = "an empty value", .expected = "a value", .hint = ""});
+  }
+}
+
+// What was printed must have arrived: a full disk behind standard output is an error like any other.
+int flushed(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  print_error("standard output: writing failed");
+  return code == 0 ? static_cast<int>(ExitCode::kIo) : code;
+}
+
 }  // namespace
 
 void set_exit_code(int code) { exit_code = code; }
@@ -52,10 +69,11 @@ int run(int argc, char** argv) {
   add_doctor(app);
   try {
     refuse_unknown_verb(app, argc, argv);
+    refuse_empty_values(argc, argv);
     app.parse(argc, argv);
-    return exit_code;
+    return flushed(exit_code);
   } catch (const CLI::Success& success) {
-    return app.exit(success);
+    return flushed(app.exit(success));
   } catch (const CLI::ParseError& error) {
     app.exit(error);
     return static_cast<int>(ExitCode::kUsage);
@@ -64,8 +82,13 @@ int run(int argc, char** argv) {
     return static_cast<int>(error.code());
   } catch (const BugError& error) {
     print_error(error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    print_error((error.path1().string() + ": " + error.code().message()).c_str());
+    return static_cast<int>(ExitCode::kIo);
   } catch (const std::bad_alloc&) {
-    print_error("out of memory");
+    print_error(
+        "out of memory: model, moments, gradients and the activations of a micro-batch must fit; take a smaller model, or topology.micro_batch=1");
+    return static_cast<int>(ExitCode::kConfig);
   } catch (const std::exception& error) {
     print_error(error.what());
   }

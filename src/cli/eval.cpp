@@ -38,6 +38,7 @@ void run_eval_loss(Options options) {
   if (options.settings.sequence_length == 0) options.settings.sequence_length = model.config.max_position_embeddings;
   if (options.settings.sequence_length < 2) throw UsageError("eval loss: the model does not say its context length; give --sequence-length");
   const auto shards = std::make_shared<const data::TokenShards>(options.tokens);
+  shards->verify(pool);
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   const auto progress = [&](int64_t done, int64_t all) {
     if (terminal) fmt::print(stderr, "\r{} of {} instances{}", done, all, done == all ? "\r\033[K" : "");

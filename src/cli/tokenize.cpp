@@ -58,6 +58,10 @@ void warn(const data::TokenizeCounts& row, double held_out) {
 }
 
 void run(const Options& options) {
+  if (!(options.settings.held_out >= 0 && options.settings.held_out < 1)) {
+    throw UsageError(
+        Complaint{.where = "--held-out", .found = fmt::format("{}", options.settings.held_out), .expected = "a share from 0 to 0.999", .hint = ""});
+  }
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.tokenizer);
   std::vector<data::TextSource> sources;
   for (CorpusInput& input : parse_inputs(options.inputs)) sources.push_back({std::move(input.name), std::move(input.paths)});

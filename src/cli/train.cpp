@@ -33,6 +33,10 @@ void run_train(const Options& options) {
     throw ConfigError(
         Complaint{.where = options.config + ": run.dir", .found = "nothing", .expected = "the run directory", .hint = "or give it as --dir RUN"});
   }
+  if (!options.fork.empty() && !fs::exists(fs::path(options.fork) / "manifest.json")) {
+    throw InputError(
+        Complaint{.where = "--fork " + options.fork, .found = "no checkpoint", .expected = "one, as in RUN/checkpoints/step-40", .hint = ""});
+  }
   if (train::train(std::move(train), write_landmark) == train::Outcome::kStoppedBySignal) set_exit_code(static_cast<int>(ExitCode::kTryAgain));
 }
 
@@ -46,7 +50,7 @@ void add_train(CLI::App& app) {
   verb->add_option("--set", options->sets, "set one key of the configuration; repeatable")->type_name("SECTION.KEY=VALUE")->take_all()->expected(1);
   verb->add_option("--stop-after", options->stop_after, "stop after this step of the whole run: save, exit 0; the schedule stays")
       ->type_name("STEP")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(int64_t{0}, int64_t{1000000000000000}));
   CLI::Option* fresh = verb->add_flag("--fresh", options->fresh, "start anew; an old run in the directory is moved to RUN.old-K");
   verb->add_option("--fork", options->fork, "start a new run from this checkpoint under a changed recipe")->type_name("CHECKPOINT")->excludes(fresh);
   verb->add_flag("--help-config", options->help_config, "list every key of a configuration with its default");

@@ -75,6 +75,9 @@ void resolve(Config& config, const YamlReader& reader) {
   optim::check(recipe.schedule, reader.where("recipe.schedule"));
   optim::check(recipe.adamw, reader.where("recipe.optimizer"));
   optim::check(recipe.skip_step, reader.where("recipe.optimizer.skip_step"));
+  std::vector<std::string> names;
+  for (const model::ParameterSpec& spec : model::parameter_specs(model)) names.push_back(spec.name);
+  optim::decay_table(recipe.adamw, names, reader.where("recipe.optimizer"));
   recipe.skip_step.use_grad_norm = recipe.max_grad_norm > 0;
   if (config.topology.zero) refuse(reader, "topology.zero", "true", "false", "with one rank there is nothing to shard");
 }

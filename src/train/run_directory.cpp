@@ -12,6 +12,17 @@
 namespace dz::train {
 namespace {
 
+// Every run has its lock; a copy may have lost it, but not its checkpoints.
+void refuse_foreign(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored) || fs::is_empty(path, ignored) || fs::exists(path / ".lock", ignored) || fs::exists(path / "checkpoints", ignored))
+    return;
+  throw CreateError(Complaint{.where = path.string(),
+                              .found = "files that are not a run",
+                              .expected = "an empty or new directory, or a run",
+                              .hint = "choose another with --dir"});
+}
+
 bool holds_a_run(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path / "checkpoints", ignored) || fs::exists(path / "metrics.jsonl", ignored);
@@ -26,7 +37,9 @@ fs::path free_name(const fs::path& path) {
 
 }  // namespace
 
-RunDirectory::RunDirectory(const fs::path& path, bool fresh, std::vector<std::string>& notes) : path_(path) {
+RunDirectory::RunDirectory(const fs::path& path, bool fresh, std::vector<std::string>& notes)
+    : path_(fs::is_symlink(path) ? fs::canonical(path) : path) {
+  if (fs::is_directory(path_)) refuse_foreign(path_);
   dz::create_directories(path_);
   lock();
   if (fresh && holds_a_run(path_)) {

@@ -93,7 +93,7 @@ void fork(const TrainOptions& options, Start& start, TrainState& state, Progress
           {"step", parent.step},
           {"recipe", old.hash()},
           {"digest", {{"parameters", parent.parameters.hex()}, {"moments", parent.moments.hex()}, {"trainer", parent.trainer.hex()}}}}
-          .dump(1) +
+          .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
       "\n";
   start.save_now = true;
 }

@@ -30,7 +30,7 @@ int64_t largest(const std::vector<parallel::MicroBatch>& plan) {
 std::vector<double> decays_of(const Recipe& recipe) {
   std::vector<std::string> names;
   for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) names.push_back(spec.name);
-  return optim::decay_table(recipe.adamw, names, "recipe.optimizer.no_decay");
+  return optim::decay_table(recipe.adamw, names, "recipe.optimizer");
 }
 
 }  // namespace

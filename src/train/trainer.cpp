@@ -47,6 +47,10 @@ class Trainer {
     }
     directory_.write_config(options_.config, environment());
     directory_.add_start(start_line());
+    if (state_.step == 0 && fs::exists(directory_.metrics()) && fs::file_size(directory_.metrics()) > 0) {
+      rename_durably(directory_.metrics(), directory_.path() / "metrics.jsonl.old");
+      progress_.note("no checkpoint: the run starts again at step 1; its old lines are in metrics.jsonl.old");
+    }
     MetricsLog metrics(directory_.metrics(), state_.step);
     if (metrics.removed_lines() > 0)
       progress_.note(fmt::format("metrics cut back to step {} ({} lines removed)", state_.step, metrics.removed_lines()));
@@ -181,7 +185,7 @@ class Trainer {
     const optim::Schedule& schedule = recipe().schedule;
     std::vector<std::string> names, exempt;
     for (const model::ParameterSpec& spec : model::parameter_specs(recipe().model)) names.push_back(spec.name);
-    const std::vector<double> decays = optim::decay_table(recipe().adamw, names, "recipe.optimizer.no_decay");
+    const std::vector<double> decays = optim::decay_table(recipe().adamw, names, "recipe.optimizer");
     for (size_t i = 0; i < names.size(); ++i) {
       if (decays[i] == 0) exempt.push_back(names[i]);
     }

@@ -21,9 +21,9 @@ bool parse_number(const std::string& text, Number& value) {
 }
 
 template <class Number>
-std::string expected_number(const Field& field, const char* kind) {
-  // A bound that only keeps numbers countable is not worth a word.
-  const bool low = std::isfinite(field.least), high = field.most < 1e15;
+std::string expected_number(const Field& field, const char* kind, Number found = Number{0}) {
+  // A bound that only keeps numbers countable is worth a word only to who passed it.
+  const bool low = std::isfinite(field.least), high = field.most < 1e15 || static_cast<double>(found) > field.most;
   if (low && high) return fmt::format("{} from {} to {}", kind, field.least, field.most);
   if (low) return fmt::format("{} of at least {}", kind, field.least);
   if (high) return fmt::format("{} of at most {}", kind, field.most);
@@ -62,7 +62,9 @@ struct YamlReader::Level {
 YamlReader::YamlReader(const std::string& text, std::string name, std::filesystem::path base)
     : source_(std::make_unique<Source>()), name_(std::move(name)), base_(std::move(base)) {
   try {
-    source_->root = YAML::Load(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) complain("", std::to_string(documents.size()) + " YAML documents", "one");
+    if (!documents.empty()) source_->root.reset(documents[0]);
   } catch (const YAML::Exception& error) {
     throw ConfigError(fmt::format("{}:{}: not valid YAML: {}", name_, error.mark.line + 1, error.msg));
   }
@@ -194,7 +196,7 @@ void YamlReader::field(const Field& field, int64_t& value) {
   const auto* node = static_cast<const YAML::Node*>(find(field));
   if (!node) return;
   if (!node->IsScalar() || !parse_number(node->Scalar(), value) || !in_range(field, value)) {
-    complain(path_of(field.key), shown(*node), expected_number<int64_t>(field, "an integer"));
+    complain(path_of(field.key), shown(*node), expected_number<int64_t>(field, "an integer", value));
   }
 }
 

@@ -1,5 +1,6 @@
 // What a user can do wrong, through the program: one clear message on stderr and the documented exit code.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,7 +145,7 @@ TEST_F(Errors, Runs) {
   expect("train " + contract() + " --dir " + at("file") + "/run", 73, "file");
   expect("train " + contract() + " --dir " + at("run") + " --set recipe.seed=3", 78, "recipe.seed");
   expect("train " + contract() + " --dir " + at("run") + " --set recipe.model.d_model=48 --set recipe.model.head_dim=8", 78, "recipe.model.d_model");
-  expect("train " + contract() + " --dir " + at("forked") + " --fork " + at("nowhere"), 65, "nowhere");
+  expect("train " + contract() + " --dir " + at("forked") + " --fork " + at("nowhere"), 66, "nowhere");
   expect("train " + contract() + " --dir " + at("run") + " --fork " + at("run/checkpoints/step-1"), 78, "--fork");
   expect("train " + contract() + " --dir " + at("forked") + " --fork " + at("run/checkpoints/step-1") + " --set recipe.model.d_model=48", 78,
          "checkpoint of another model");
@@ -177,6 +178,36 @@ TEST_F(Errors, ReadingVerbs) {
   expect("tokenize --tokenizer " + at("broken.json") + " --input " + at("text") + " --out " + at("out"), 65, "broken.json");
   expect("tokenize --tokenizer " + at("tokenizer.json") + " --input " + at("nowhere") + " --out " + at("out"), 66, "nowhere");
   expect("tokenize --tokenizer " + at("tokenizer.json") + " --input " + at("text") + " --out " + at("text"), 73, "text");
+}
+
+TEST_F(Errors, WhatIsNotOursIsNotTouched) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  expect("tokenizer-train --input " + at("corpus.txt") + " --vocab 300 --out " + at("pipe"), 73, "a special file");
+  EXPECT_TRUE(fs::is_fifo(at("pipe")));
+  expect("inspect " + at("pipe"), 66, "pipe");
+  fs::create_directory(at("mine"));
+  write("mine/recipe.yaml", "mine");
+  expect("train " + contract() + " --dir " + at("mine"), 73, "files that are not a run");
+  EXPECT_EQ(read_file(at("mine/recipe.yaml")), "mine");
+  expect("train " + contract() + " --dir " + at("run/checkpoints/step-2"), 73, "files that are not a run");
+  const std::string lost = copy_of("run", "lost");
+  fs::remove_all(fs::path(lost) / "checkpoints");
+  expect("train " + contract() + " --dir " + lost + " --stop-after 1", 0, "metrics.jsonl.old");
+  EXPECT_TRUE(fs::exists(fs::path(lost) / "metrics.jsonl.old"));
+}
+
+TEST_F(Errors, EmptyAndOddValues) {
+  expect("train " + contract() + " --dir ''", 64, "--dir: found an empty value");
+  expect("tokenize --tokenizer " + at("tokenizer.json") + " --input " + at("text") + " --out " + at("out") + " --held-out nan", 64, "held-out");
+  expect(train("--set recipe.steps=2000000000000000000"), 78, "from 1 to 1000000000000000");
+  write("two.yaml", read_file(contract()) + "\n---\nrecipe: {seed: 7}\n");
+  expect("train " + at("two.yaml") + " --dir " + at("other"), 78, "2 YAML documents");
+  EXPECT_EQ(run("inspect " + at("run") + " --json > /dev/full").code, 74);
+  const std::string flipped = copy_of("shards", "flipped-held-out");
+  for (const auto& entry : fs::directory_iterator(flipped)) {
+    if (entry.path().string().find("held-out-") != std::string::npos && entry.path().extension() == ".bin") flip_byte(entry.path(), 20);
+  }
+  expect("eval loss " + at("run") + " --tokens " + flipped + " --sequence-length 16", 65, "held-out-00000.bin");
 }
 
 // Nothing is written to a full disk; /dev/full stands for one.

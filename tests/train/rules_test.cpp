@@ -47,19 +47,32 @@ TEST(Rules, ANanLossChangesNothingButTheStepCounter) {
   EXPECT_EQ(state.adam_step, 2);
 }
 
-TEST(Rules, TrainingThatDivergesStopsAndKeepsItsCheckpoint) {
+TEST(Rules, TooManySkipsInARowEndTheRunWithItsCheckpointWhole) {
   TempDir temp;
-  const std::vector<std::string> sets = {
-      "recipe.optimizer.lr=1000", "recipe.optimizer.max_grad_norm=0", "recipe.optimizer.skip_step.max_consecutive=3",
-      "recipe.schedule.warmup=0", "run.checkpoint_every=1",           "run.keep=2"};
+  // At zero deviations everything above the mean stands out.
+  const std::vector<std::string> sets = {"recipe.optimizer.skip_step.sigma=0", "recipe.optimizer.skip_step.window=4",
+                                         "recipe.optimizer.skip_step.max_consecutive=3", "run.checkpoint_every=1", "run.keep=2"};
+  EXPECT_THROW(train_contract(temp / "a", sets), DivergedError);
+  testing::internal::GetCapturedStdout();
+  const auto lines = metrics(temp / "a");
+  ASSERT_GE(lines.size(), 4u);
+  for (size_t i = lines.size() - 3; i < lines.size(); ++i) EXPECT_TRUE(lines[i]["skipped"].get<bool>());
+  EXPECT_FALSE(lines[lines.size() - 4]["skipped"].get<bool>());
+  const checkpoint::Newest newest = checkpoint::find_newest(temp / "a" / "checkpoints");
+  ASSERT_TRUE(newest.checkpoint.has_value());
+  EXPECT_TRUE(newest.skipped.empty());
+}
+
+// Weights that are not finite are never saved: the last good checkpoint stays the newest.
+TEST(Rules, WeightsThatOverflowAreNotSaved) {
+  TempDir temp;
+  const std::vector<std::string> sets = {"recipe.optimizer.lr=1000", "recipe.optimizer.max_grad_norm=0", "recipe.schedule.warmup=0",
+                                         "run.checkpoint_every=1", "run.keep=2"};
   EXPECT_THROW(train_contract(temp / "a", sets), DivergedError);
   testing::internal::GetCapturedStdout();
   const checkpoint::Newest newest = checkpoint::find_newest(temp / "a" / "checkpoints");
   ASSERT_TRUE(newest.checkpoint.has_value());
-  EXPECT_TRUE(newest.skipped.empty());
-  const auto lines = metrics(temp / "a");
-  ASSERT_GE(lines.size(), 3u);
-  EXPECT_TRUE(lines.back()["skipped"].get<bool>());
+  EXPECT_EQ(newest.checkpoint->step + 1, metrics(temp / "a").back()["step"]);
 }
 
 // An evaluation between steps leaves no trace in what follows.
