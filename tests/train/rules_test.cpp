@@ -49,8 +49,8 @@ TEST(Rules, ANanLossChangesNothingButTheStepCounter) {
 
 TEST(Rules, TooManySkipsInARowEndTheRunWithItsCheckpointWhole) {
   TempDir temp;
-  // At zero deviations everything above the mean stands out.
-  const std::vector<std::string> sets = {"recipe.optimizer.skip_step.sigma=0", "recipe.optimizer.skip_step.window=4",
+  // At a thousandth of a deviation everything above the mean stands out.
+  const std::vector<std::string> sets = {"recipe.optimizer.skip_step.sigma=0.001", "recipe.optimizer.skip_step.window=4",
                                          "recipe.optimizer.skip_step.max_consecutive=3", "run.checkpoint_every=1", "run.keep=2"};
   EXPECT_THROW(train_contract(temp / "a", sets), DivergedError);
   testing::internal::GetCapturedStdout();
