@@ -1,6 +1,7 @@
 // The matrix product of each form beside the raw peak of its instruction, measured in the same process right before and after (A B A).
 // Shapes: a layer's forward (nt), dX (nn) and dW (tn) at 2048 x 1024 x 1024, packing included, and the small products inside attention.
-// GFLOP/s by the CPU time of this process, so that a busy machine does not spoil the ratio; `wall` is by the clock on the wall.
+// GFLOP/s of one thread by CPU time, so that a busy machine does not spoil the ratio; of several by the clock on the wall, because a thread
+// that waits for another uses no CPU time.
 // Usage: bench_gemm_bench [m n k]
 #include <fmt/format.h>
 #include <time.h>
@@ -94,7 +95,7 @@ void measure(Isa isa, int64_t m, int64_t n, int64_t k, GemmLayout layout, Thread
   });
   const double peak = std::max(before, raw_peak_gflops(isa, dtype, threads));
   const double gflop = 2e-9 * static_cast<double>(m * n * k * repeats);
-  const double rate = gflop / (best.cpu / threads.threads());
+  const double rate = gflop / (threads.threads() == 1 ? best.cpu : best.wall);
   constexpr const char* kLayouts[] = {"forward", "dX", "dW", "tt"};
   fmt::print("{:<12} {:<5} {:<8} {:>5} x {:>5} x {:>5}  {} thread{} {:>7.1f} GFLOP/s  peak {:>7.1f}  {:>4.0f}%   wall {:>7.1f}\n", name_of(isa),
              sizeof(T) == 2 ? "bf16" : "f32", kLayouts[static_cast<int>(layout)], m, n, k, threads.threads(), threads.threads() == 1 ? " " : "s",
