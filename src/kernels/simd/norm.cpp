@@ -1,5 +1,6 @@
 // RMSNorm forward and backward on sixteen lanes. A row's sums are one chain a lane, so several rows run side by side to hide its latency; the
 // second pass finds the rows in L1.
+#include "kernels/simd/norm_gradient.h"
 #include "kernels/simd/ops.h"
 #include "kernels/simd/v16.h"
 
@@ -49,32 +50,7 @@ DZ_INLINE void forward_rows(const RmsNormForward<T>& args, int64_t row) {
 template <class T, int rows>
 DZ_INLINE void backward_rows(const RmsNormBackward<T>& args, int64_t row) {
   const int64_t width = args.width;
-  const T* dy = args.dy + row * width;
-  const T* x = args.x + row * width;
-  V16 r[rows], dots[rows];
-  for (int i = 0; i < rows; ++i) {
-    r[i] = splat(args.rstd[row + i]);
-    dots[i] = zero();
-  }
-  for_vectors(width, [&](int64_t j, auto lanes) {
-    const V16 weight = load(args.weight + j, lanes);
-    for (int i = 0; i < rows; ++i) {
-      // A missing lane stays +0 even if r is inf.
-      const V16 n = select_first(lanes, load(x + i * width + j, lanes) * r[i], zero());
-      dots[i] = fma(load(dy + i * width + j, lanes) * weight, n, dots[i]);
-    }
-  });
-
-  for (int i = 0; i < rows; ++i) dots[i] = splat(sum(dots[i]) / static_cast<float>(width));
-  T* dx = args.dx + row * width;
-  for_vectors(width, [&](int64_t j, auto lanes) {
-    const V16 weight = load(args.weight + j, lanes);
-    for (int i = 0; i < rows; ++i) {
-      const V16 g = load(dy + i * width + j, lanes) * weight;
-      const V16 n = load(x + i * width + j, lanes) * r[i];
-      store(dx + i * width + j, fma(-n, dots[i], g) * r[i], lanes);
-    }
-  });
+  norm_input_gradient<T, T, rows>(args.dy + row * width, args.x + row * width, args.weight, args.rstd + row, width, args.dx + row * width);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // QK-norm and RoPE on sixteen lanes. The norm's sums run over whole rows; the rotation pairs element j of a head with j + head_dim / 2, so its
 // vectors start at each half and the last one of a half is masked when head_dim / 2 is not a multiple of 16.
+#include "kernels/simd/norm_gradient.h"
 #include "kernels/simd/ops.h"
 #include "kernels/simd/v16.h"
 
@@ -60,32 +61,7 @@ DZ_INLINE void backward_rows(const QkNormRopeBackward<T>& args, int64_t row) {
   const int64_t width = args.heads * args.head_dim;
   for (int i = 0; i < rows; ++i) undo_rope(args, row + i);
 
-  const float* d = args.dy + row * width;
-  const T* x = args.x + row * width;
-  V16 r[rows], dots[rows];
-  for (int i = 0; i < rows; ++i) {
-    r[i] = splat(args.rstd[row + i]);
-    dots[i] = zero();
-  }
-  for_vectors(width, [&](int64_t j, auto lanes) {
-    const V16 weight = load(args.weight + j, lanes);
-    for (int i = 0; i < rows; ++i) {
-      // A missing lane stays +0 even if r is inf.
-      const V16 n = select_first(lanes, load(x + i * width + j, lanes) * r[i], zero());
-      dots[i] = fma(load(d + i * width + j, lanes) * weight, n, dots[i]);
-    }
-  });
-
-  for (int i = 0; i < rows; ++i) dots[i] = splat(sum(dots[i]) / static_cast<float>(width));
-  T* dx = args.dx + row * width;
-  for_vectors(width, [&](int64_t j, auto lanes) {
-    const V16 weight = load(args.weight + j, lanes);
-    for (int i = 0; i < rows; ++i) {
-      const V16 g = load(d + i * width + j, lanes) * weight;
-      const V16 n = load(x + i * width + j, lanes) * r[i];
-      store(dx + i * width + j, fma(-n, dots[i], g) * r[i], lanes);
-    }
-  });
+  norm_input_gradient<float, T, rows>(args.dy + row * width, args.x + row * width, args.weight, args.rstd + row, width, args.dx + row * width);
 }
 
 }  // namespace
