@@ -6,11 +6,11 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <thread>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cli/cli.h"
+#include "cli/corpus_options.h"
 #include "eval/loss.h"
 #include "model/load.h"
 
@@ -32,7 +32,7 @@ void print_table(const eval::LossResult& result) {
 }
 
 void run_eval_loss(Options options) {
-  ThreadPool pool(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  ThreadPool pool(options.threads > 0 ? options.threads : default_threads());
   options.settings.split = data::parse_split(options.split, "--split");
   const model::LoadedModel model = model::load_model(options.model);
   if (options.settings.sequence_length == 0) options.settings.sequence_length = model.config.max_position_embeddings;

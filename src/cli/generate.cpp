@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
-#include <thread>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cli/cli.h"
 #include "cli/continue_text.h"
+#include "cli/corpus_options.h"
 #include "model/load.h"
 
 namespace dz::cli {
@@ -32,7 +31,7 @@ text::Tokenizer load_tokenizer(const Options& options, const fs::path& model) {
 
 void run_generate(const Options& options) {
   model::validate(options.settings.sampling);
-  ThreadPool pool(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  ThreadPool pool(options.threads > 0 ? options.threads : default_threads());
   const model::LoadedModel model = model::load_model(options.model);
   const text::Tokenizer tokenizer = load_tokenizer(options, model.directory);
   fmt::print("{}\n", continue_text(model.config, model.parameters, tokenizer, options.prompt, options.settings, pool));

@@ -4,15 +4,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cli/cli.h"
+#include "cli/corpus_options.h"
 
 namespace dz::cli {
 namespace {
@@ -51,7 +50,7 @@ void print_table(const std::vector<model::ParityPair>& pairs, double limit) {
 }
 
 void run_parity(const Options& options) {
-  ThreadPool pool(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  ThreadPool pool(options.threads > 0 ? options.threads : default_threads());
   const bool is_bf16 = options.dtype == "bf16";
   const model::LoadedModel model = model::load_model(options.model);
   const auto pairs =
