@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "base/error.h"
+#include "references.h"
 #include "text/golden.h"
 #include "text/tokenizer_model.h"
 #include "text/unicode.h"
@@ -59,30 +57,46 @@ TEST(Tokenizer, Gpt2PatternAndAddedTokensOfEveryKind) {
   }
 }
 
-// The vocabulary of dolma2 is not in this repository; its texts go through our own tokenizer without it, and are compared with it.
-TEST(Tokenizer, Dolma2) {
-  const nlohmann::json golden = golden_json("dolma2.json");
-  const char* path = std::getenv("DZ_DOLMA2");
-  const Tokenizer tokenizer = path ? Tokenizer::load(path) : load_golden("mixed-2048.json");
-  if (!path) std::printf("round trips only; to compare ids with dolma2, name its tokenizer.json in DZ_DOLMA2\n");
-  for (const auto& row : golden["rows"]) {
+// dolma2's texts through a tokenizer of this repository: the round trip needs no reference.
+TEST(Tokenizer, TextsOfDolma2RoundTrip) {
+  const Tokenizer tokenizer = load_golden("mixed-2048.json");
+  for (const auto& row : golden_json("dolma2.json")["rows"]) {
     const std::string text = row["text"];
     EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
     EXPECT_EQ(tokenizer.decode(tokenizer.encode_ordinary(text)), text);
-    if (!path) continue;
-    EXPECT_EQ(tokenizer.encode(text), row["ids"].get<Ids>()) << text;
-    EXPECT_EQ(literal_ids(tokenizer, text), (row.contains("ids_special_as_text") ? row["ids_special_as_text"] : row["ids"]).get<Ids>()) << text;
-    if (row.contains("decoded_skip_special")) {
-      EXPECT_EQ(tokenizer.decode(row["ids"].get<Ids>(), true), row["decoded_skip_special"].get<std::string>());
-    }
   }
-  if (!path) return;
-  for (const auto& row : golden["invalid_utf8"]) {
+}
+
+TEST(Tokenizer, IdsOfDolma2) {
+  DZ_REFERENCE(path, "tokenizers/allenai_dolma2.json");
+  const Tokenizer tokenizer = Tokenizer::load(path);
+  const nlohmann::json golden = golden_json("dolma2.json");
+  ASSERT_EQ(golden["rows"].size(), 412u);
+  for (const auto& row : golden["rows"]) {
+    const std::string text = row["text"];
+    const Ids ids = row["ids"];
+    EXPECT_EQ(tokenizer.encode(text), ids) << text;
+    EXPECT_EQ(literal_ids(tokenizer, text), row.value("ids_special_as_text", ids)) << text;
+    EXPECT_EQ(tokenizer.decode(ids), text);
+    EXPECT_EQ(tokenizer.decode(ids, true), row.value("decoded_skip_special", text));
+  }
+}
+
+TEST(Tokenizer, IllFormedBytesOfDolma2) {
+  DZ_REFERENCE(path, "tokenizers/allenai_dolma2.json");
+  const Tokenizer tokenizer = Tokenizer::load(path);
+  for (const auto& row : golden_json("dolma2.json")["invalid_utf8"]) {
     std::string text = from_hex(row["bytes_hex"]);
-    replace_invalid_utf8(text);
+    EXPECT_EQ(replace_invalid_utf8(text), row["replacements"].get<int64_t>());
+    EXPECT_EQ(text, row["replaced"].get<std::string>());
     EXPECT_EQ(tokenizer.encode(text), row["ids"].get<Ids>());
   }
-  for (const auto& row : golden["decode"]) {
+}
+
+TEST(Tokenizer, DecodesOfDolma2) {
+  DZ_REFERENCE(path, "tokenizers/allenai_dolma2.json");
+  const Tokenizer tokenizer = Tokenizer::load(path);
+  for (const auto& row : golden_json("dolma2.json")["decode"]) {
     EXPECT_EQ(tokenizer.decode(row["ids"].get<Ids>()), row["text"].get<std::string>());
     EXPECT_EQ(tokenizer.decode(row["ids"].get<Ids>(), true), row["text_skip_special"].get<std::string>());
   }
