@@ -116,7 +116,7 @@ TEST(Order, ImpossibleBatchesSayTheNumbers) {
 
 // The order decides the bits of every run. The golden is computed by tools/reference/keyed_order.py from the rule in docs/data.md.
 TEST(Order, EqualsTheWrittenRule) {
-  const nlohmann::json golden = nlohmann::json::parse(std::ifstream(DZ_GOLDEN "/data/order.json"));
+  const nlohmann::json golden = nlohmann::json::parse(std::ifstream(DZ_GOLDEN "/data/keyed_order.json"));
   ASSERT_EQ(golden["rows"].size(), 8u);
   for (const auto& row : golden["rows"]) {
     const Ids ids = Order(row["instances"], row["batch"], row["seed"]).batch(row["step"]);

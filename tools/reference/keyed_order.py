@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The data order of docs/data.md, "Order", a second time: Philox 4x32-10 and the Feistel walk in plain integers, XXH3 from the xxhash package.
 
-Usage: keyed_order.py > tests/golden/data/order.json     (Python 3.11, xxhash 4.1.0)
+Usage: keyed_order.py > tests/golden/data/keyed_order.json     (Python 3.11, xxhash 4.1.0)
 """
 import json
 
