@@ -18,44 +18,54 @@ void check_sequence_length(int64_t sequence_length) {
                               .hint = ""});
 }
 
-class ShardDataset : public Dataset {
+void check_target_length(int64_t sequence_length, int64_t target_length) {
+  if (target_length == 0 || (target_length >= sequence_length && target_length % sequence_length == 0)) return;
+  throw ConfigError(Complaint{.where = "recipe.data.target_length",
+                              .found = std::to_string(target_length),
+                              .expected = fmt::format("0, or a multiple of recipe.data.sequence_length ({})", sequence_length),
+                              .hint = ""});
+}
+
+class FixedDataset : public Dataset {
  public:
-  ShardDataset(std::shared_ptr<const TokenShards> shards, Split split, int64_t sequence_length) : shards_(std::move(shards)), split_(split) {
+  FixedDataset(std::shared_ptr<const TokenStore> store, int64_t sequence_length, int64_t target_length) : store_(std::move(store)) {
     check_sequence_length(sequence_length);
-    const TokenManifest& manifest = shards_->manifest();
+    check_target_length(sequence_length, target_length);
+    const int64_t unit = target_length > 0 ? target_length : sequence_length;
     sequence_length_ = sequence_length;
-    vocab_size_ = manifest.vocab_size;
-    eos_id_ = manifest.eos_id;
+    vocabulary_ = store_->vocabulary();
     int64_t longest = 0;
-    for (const Source& source : manifest.sources) {
-      const int64_t tokens = source.stream(split).tokens;
-      sources_.push_back({.name = source.name, .first = instances_, .instances = tokens / sequence_length, .tokens = tokens});
-      instances_ += tokens / sequence_length;
-      longest = std::max(longest, tokens);
+    for (const TokenEntry& entry : store_->entries()) {
+      const int64_t instances = entry.tokens / unit * (unit / sequence_length);
+      sources_.push_back({.name = entry.label, .first = instances_, .instances = instances, .tokens = entry.tokens});
+      instances_ += instances;
+      longest = std::max(longest, entry.tokens);
     }
     if (instances_ == 0) {
-      throw ConfigError(Complaint{
-          .where = "recipe.data.sequence_length",
-          .found = std::to_string(sequence_length),
-          .expected = fmt::format("at most {}, the {} tokens of the longest source in {}", longest, name_of(split), shards_->directory().string()),
-          .hint = ""});
+      throw ConfigError(Complaint{.where = target_length > 0 ? "recipe.data.target_length" : "recipe.data.sequence_length",
+                                  .found = std::to_string(unit),
+                                  .expected = fmt::format("at most {}, the tokens of the longest source or file", longest),
+                                  .hint = ""});
     }
   }
 
-  void read(int64_t instance, std::span<int32_t> out) const override {
+  void read(int64_t instance, Row& row) const override {
     const DatasetSource& source = source_of(instance);
-    DZ_CHECK(static_cast<int64_t>(out.size()) == sequence_length_, "size", out.size());
-    shards_->read(&source - sources_.data(), split_, (instance - source.first) * sequence_length_, out);
+    DZ_CHECK(static_cast<int64_t>(row.tokens.size()) == sequence_length_, "size", row.tokens.size());
+    const int64_t entry = &source - sources_.data(), first = (instance - source.first) * sequence_length_;
+    store_->read(entry, first, row.tokens);
+    if (store_->has_label_masks()) store_->read_label_mask(entry, first, row.label_mask);
   }
 
-  std::string digest() const override { return shards_->manifest().digest(); }
+  std::string digest() const override { return store_->digest(); }
 
  private:
-  std::shared_ptr<const TokenShards> shards_;
-  Split split_;
+  std::shared_ptr<const TokenStore> store_;
 };
 
 }  // namespace
+
+int64_t Dataset::length(int64_t) const { return sequence_length_; }
 
 const DatasetSource& Dataset::source_of(int64_t instance) const {
   DZ_CHECK(instance >= 0 && instance < instances_, "instance", instance, "instances", instances_);
@@ -82,8 +92,12 @@ std::vector<std::string> describe(const Dataset& dataset) {
   return lines;
 }
 
+std::shared_ptr<const Dataset> fixed_dataset(std::shared_ptr<const TokenStore> store, int64_t sequence_length, int64_t target_length) {
+  return std::make_shared<FixedDataset>(std::move(store), sequence_length, target_length);
+}
+
 std::shared_ptr<const Dataset> shard_dataset(std::shared_ptr<const TokenShards> shards, Split split, int64_t sequence_length) {
-  return std::make_shared<ShardDataset>(std::move(shards), split, sequence_length);
+  return fixed_dataset(shard_store(std::move(shards), split), sequence_length);
 }
 
 }  // namespace dz::data

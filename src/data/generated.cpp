@@ -37,8 +37,7 @@ class GeneratedDataset : public Dataset {
  public:
   GeneratedDataset(const GeneratedSettings& settings, int64_t vocab_size, int64_t eos_id, uint64_t seed, int64_t sequence_length) {
     sequence_length_ = sequence_length;
-    vocab_size_ = vocab_size;
-    eos_id_ = eos_id;
+    vocabulary_ = {.size = vocab_size, .eos_id = eos_id};
     instances_ = settings.tokens / sequence_length;
     sources_ = {{.name = "generated", .first = 0, .instances = instances_, .tokens = settings.tokens}};
     tokens_.reserve(static_cast<size_t>(settings.tokens));
@@ -57,15 +56,15 @@ class GeneratedDataset : public Dataset {
     }
   }
 
-  void read(int64_t instance, std::span<int32_t> out) const override {
-    DZ_CHECK(instance >= 0 && instance < instances_ && static_cast<int64_t>(out.size()) == sequence_length_, "instance", instance, "size",
-             out.size());
-    std::copy_n(tokens_.begin() + instance * sequence_length_, sequence_length_, out.begin());
+  void read(int64_t instance, Row& row) const override {
+    DZ_CHECK(instance >= 0 && instance < instances_ && static_cast<int64_t>(row.tokens.size()) == sequence_length_, "instance", instance, "size",
+             row.tokens.size());
+    std::copy_n(tokens_.begin() + instance * sequence_length_, sequence_length_, row.tokens.begin());
   }
 
   std::string digest() const override {
     Sha256 hash;
-    hash.update(fmt::format("generated\nvocab {}\neos {}\n", vocab_size_, eos_id_));
+    hash.update(fmt::format("generated\nvocab {}\neos {}\n", vocab_size(), eos_id()));
     hash.update(std::as_bytes(std::span(tokens_)));
     return hash.hex();
   }
@@ -73,8 +72,8 @@ class GeneratedDataset : public Dataset {
  private:
   // Any id but EOS.
   int32_t word(uint64_t random) const {
-    const auto id = static_cast<int64_t>(random % static_cast<uint64_t>(vocab_size_ - 1));
-    return static_cast<int32_t>(id < eos_id_ ? id : id + 1);
+    const auto id = static_cast<int64_t>(random % static_cast<uint64_t>(vocab_size() - 1));
+    return static_cast<int32_t>(id < eos_id() ? id : id + 1);
   }
 
   std::vector<int32_t> tokens_;

@@ -1,5 +1,6 @@
 #include "data/loader.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -13,7 +14,8 @@
 namespace dz::data {
 namespace {
 
-void mark_documents(const Dataset& dataset, Batch& batch) {
+// A document ends with its EOS; with a BOS in the vocabulary only an EOS in front of a BOS ends one (OLMo-core: get_document_lengths).
+void mark_documents(const Vocabulary& vocabulary, Batch& batch) {
   batch.first_visible.resize(batch.tokens.size());
   for (int64_t i = 0; i < batch.instances; ++i) {
     const size_t row = static_cast<size_t>(i * batch.sequence_length);
@@ -21,9 +23,23 @@ void mark_documents(const Dataset& dataset, Batch& batch) {
     for (int32_t j = 0; j < static_cast<int32_t>(batch.sequence_length); ++j) {
       const size_t at = row + static_cast<size_t>(j);
       batch.first_visible[at] = start;
-      if (batch.tokens[at] == dataset.eos_id()) start = j + 1;  // the EOS still belongs to its document
+      if (batch.tokens[at] != vocabulary.eos_id) continue;
+      const bool last = j + 1 == static_cast<int32_t>(batch.sequence_length);
+      if (vocabulary.bos_id < 0 || last || batch.tokens[at + 1] == vocabulary.bos_id) start = j + 1;
     }
   }
+}
+
+// Target of position j is token j + 1 unless its mask is 0; the last position has none (OLMo-core: get_labels masks first, then shifts).
+int64_t make_targets(const Row& row, std::span<int32_t> targets) {
+  int64_t labels = 0;
+  for (size_t j = 0; j + 1 < row.tokens.size(); ++j) {
+    const bool target = !row.filtered && row.label_mask[j + 1] != 0;
+    targets[j] = target ? row.tokens[j + 1] : kNoTarget;
+    labels += target;
+  }
+  targets.back() = kNoTarget;
+  return labels;
 }
 
 Digest128 digest_of(const Batch& batch) {
@@ -38,19 +54,22 @@ Digest128 digest_of(const Batch& batch) {
 Batch make_batch(const Dataset& dataset, std::vector<int64_t> ids, bool intra_document) {
   Batch batch;
   batch.instances = static_cast<int64_t>(ids.size());
-  batch.sequence_length = dataset.sequence_length();
+  batch.sequence_length = ids.empty() ? dataset.sequence_length() : dataset.length(ids.front());
   batch.ids = std::move(ids);
   const auto length = static_cast<size_t>(batch.sequence_length);
   batch.tokens.resize(batch.ids.size() * length);
   batch.targets.resize(batch.tokens.size());
+  std::vector<uint8_t> mask(length);
   for (size_t i = 0; i < batch.ids.size(); ++i) {
-    const std::span<int32_t> row = std::span(batch.tokens).subspan(i * length, length);
+    DZ_CHECK(dataset.length(batch.ids[i]) == batch.sequence_length, "instance", batch.ids[i], "length", dataset.length(batch.ids[i]));
+    std::fill(mask.begin(), mask.end(), uint8_t{1});
+    Row row{.tokens = std::span(batch.tokens).subspan(i * length, length), .label_mask = mask};
     dataset.read(batch.ids[i], row);
-    std::memcpy(batch.targets.data() + i * length, row.data() + 1, (length - 1) * sizeof(int32_t));
-    batch.targets[(i + 1) * length - 1] = kNoTarget;
+    batch.row_labels.push_back(make_targets(row, std::span(batch.targets).subspan(i * length, length)));
+    batch.filtered.push_back(row.filtered ? 1 : 0);
+    batch.labels += batch.row_labels.back();
   }
-  batch.labels = batch.instances * (batch.sequence_length - 1);
-  if (intra_document) mark_documents(dataset, batch);
+  if (intra_document) mark_documents(dataset.vocabulary(), batch);
   batch.digest = digest_of(batch);
   return batch;
 }

@@ -19,14 +19,16 @@ struct Batch {
   int64_t instances = 0, sequence_length = 0;
   std::vector<int64_t> ids;            // [instances]
   std::vector<int32_t> tokens;         // [instances, sequence_length]
-  std::vector<int32_t> targets;        // the next token; kNoTarget at the last position of an instance
+  std::vector<int32_t> targets;        // the next token; kNoTarget at the last position of an instance and where a mask says so
   std::vector<int32_t> first_visible;  // first position of the document that a position belongs to; empty without document masks
+  std::vector<int64_t> row_labels;     // [instances]: targets of each that are not kNoTarget
+  std::vector<uint8_t> filtered;       // [instances]: 1 for an instance without a target because a filter took it
   int64_t labels = 0;                  // targets that are not kNoTarget
   Digest128 digest;                    // XXH3-128 over the ids (int64) and then the tokens (int32), little-endian
 };
 
 Batch make_batch(const Dataset& dataset, const Order& order, int64_t step, bool intra_document);
-// Any instances, in the given order (evaluation); step is 0.
+// Any instances of one length, in the given order (evaluation); step is 0.
 Batch make_batch(const Dataset& dataset, std::vector<int64_t> ids, bool intra_document);
 
 struct LoaderSettings {

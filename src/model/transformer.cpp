@@ -129,16 +129,23 @@ void Transformer<T>::State::for_each_chunk(const Pass& pass, parallel::Span inst
 
 template <class T>
 void Transformer<T>::State::chunk_loss(const Batch& batch, int64_t first_row, int64_t rows, float weight, float z_loss, T* dlogits) {
-  kernels::cross_entropy<T>({.rows = rows,
-                             .vocab = config.vocab_size,
-                             .logits = work.logits,
-                             .targets = batch.targets + first_row,
-                             .weight = weight,
-                             .z_loss = z_loss,
-                             .dlogits = dlogits,
-                             .ce = work.ce + first_row,
-                             .z = work.z + first_row},
-                            pool);
+  // Instance by instance where weights differ: each row's result is its own, so the cut changes no bit.
+  for (int64_t row = first_row, end = first_row + rows; row < end;) {
+    const int64_t instance = row / batch.seq;
+    const int64_t stop = batch.weights ? std::min(end, (instance + 1) * batch.seq) : end;
+    const int64_t offset = (row - first_row) * config.vocab_size;
+    kernels::cross_entropy<T>({.rows = stop - row,
+                               .vocab = config.vocab_size,
+                               .logits = work.logits + offset,
+                               .targets = batch.targets + row,
+                               .weight = batch.weights ? batch.weights[instance] : weight,
+                               .z_loss = z_loss,
+                               .dlogits = dlogits ? dlogits + offset : nullptr,
+                               .ce = work.ce + row,
+                               .z = work.z + row},
+                              pool);
+    row = stop;
+  }
 }
 
 template <class T>

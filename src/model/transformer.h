@@ -25,6 +25,7 @@ struct Batch {
   const int32_t* tokens = nullptr;         // [instances, seq]
   const int32_t* targets = nullptr;        // [instances, seq]: the token after each, or kMasked; null only for logits
   const int32_t* first_visible = nullptr;  // [instances, seq]: first position of a token's document (rises within an instance); null: 0
+  const float* weights = nullptr;          // [instances]: of the loss of each; null: the `weight` of the call for all
 };
 
 // Which part of the global batch a micro-batch is.

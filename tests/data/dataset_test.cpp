@@ -26,8 +26,10 @@ std::shared_ptr<const Dataset> open(const fs::path& directory, int64_t sequence_
 }
 
 Ids instance(const Dataset& dataset, int64_t id) {
-  Ids tokens(static_cast<size_t>(dataset.sequence_length()));
-  dataset.read(id, tokens);
+  Ids tokens(static_cast<size_t>(dataset.length(id)));
+  std::vector<uint8_t> mask(tokens.size(), 1);
+  Row row{tokens, mask};
+  dataset.read(id, row);
   return tokens;
 }
 

@@ -129,13 +129,13 @@ class Faulty : public Dataset {
   Faulty() {
     instances_ = 100;
     sequence_length_ = 4;
-    vocab_size_ = 10;
+    vocabulary_.size = 10;
     sources_ = {{.name = "faulty", .first = 0, .instances = 100, .tokens = 400}};
   }
-  void read(int64_t instance, std::span<int32_t> out) const override {
+  void read(int64_t instance, Row& row) const override {
     ++reads;
     if (instance == broken) throw DataError("shard.bin at byte 42: broken");
-    std::fill(out.begin(), out.end(), 1);
+    std::fill(row.tokens.begin(), row.tokens.end(), 1);
   }
   std::string digest() const override { return ""; }
   int64_t broken = -1;
