@@ -14,6 +14,10 @@
 namespace dz::text {
 namespace {
 
+[[noreturn]] void fail_skip(const std::string& where, int64_t count) {
+  throw DataError(Complaint{.where = where, .found = "the end of the text", .expected = std::to_string(count) + " bytes more", .hint = ""});
+}
+
 class PlainStream : public ByteStream {
  public:
   explicit PlainStream(const fs::path& path) : file_(File::open_read(path)), size_(file_.size()) {}
@@ -26,7 +30,11 @@ class PlainStream : public ByteStream {
     return count;
   }
 
-  int64_t offset() const { return offset_; }
+  void skip(int64_t count) override {
+    if (count > size_ - offset_) fail_skip(path(), count);
+    offset_ += count;
+  }
+  int64_t consumed() const override { return offset_; }
   std::string path() const { return file_.path().string(); }
 
  private:
@@ -42,8 +50,9 @@ class Compressed {
 
   size_t fill() { return stream_.read(buffer_.data(), buffer_.size()); }
   char* data() { return buffer_.data(); }
+  int64_t consumed() const { return stream_.consumed(); }
   [[noreturn]] void fail(const std::string& found, const std::string& expected) const {
-    throw DataError(Complaint{.where = stream_.path() + " before compressed byte " + std::to_string(stream_.offset()),
+    throw DataError(Complaint{.where = stream_.path() + " before compressed byte " + std::to_string(stream_.consumed()),
                               .found = found,
                               .expected = expected,
                               .hint = "the file is damaged or was cut off"});
@@ -83,6 +92,7 @@ class GzipStream : public ByteStream {
     }
     return capacity - state_.avail_out;
   }
+  int64_t consumed() const override { return input_.consumed(); }
 
  private:
   // False at a proper end: behind a member, with nothing following.
@@ -125,6 +135,7 @@ class ZstdStream : public ByteStream {
     }
     return output.pos;
   }
+  int64_t consumed() const override { return input_.consumed(); }
 
  private:
   Compressed input_;
@@ -135,6 +146,15 @@ class ZstdStream : public ByteStream {
 };
 
 }  // namespace
+
+void ByteStream::skip(int64_t count) {
+  std::vector<char> block(static_cast<size_t>(std::min<int64_t>(count, int64_t{1} << 20)));
+  while (count > 0) {
+    const size_t got = read(block.data(), static_cast<size_t>(std::min(count, static_cast<int64_t>(block.size()))));
+    if (got == 0) fail_skip("compressed text", count);
+    count -= static_cast<int64_t>(got);
+  }
+}
 
 std::unique_ptr<ByteStream> ByteStream::open(const fs::path& path) {
   const std::string ending = path.extension().string();

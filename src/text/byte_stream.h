@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 
@@ -12,6 +13,9 @@ class ByteStream {
   virtual ~ByteStream() = default;
   // Up to `capacity` (> 0) bytes; 0 only at the end. DataError for damaged or truncated compression, with path and compressed offset.
   virtual size_t read(char* out, size_t capacity) = 0;
+  // Leaves out `count` bytes; DataError when the stream ends within them.
+  virtual void skip(int64_t count);
+  virtual int64_t consumed() const = 0;  // bytes of the file that were taken so far
 
   // Files with several gzip members or zstd frames are their texts joined. Memory does not depend on the size of the file.
   static std::unique_ptr<ByteStream> open(const std::filesystem::path& path);

@@ -48,33 +48,64 @@ int64_t replace_half_pairs(std::string& line) {
   return replaced;
 }
 
+using simdjson::dom::element;
+
+// The last one of that name, as Python's parser has it.
+std::optional<element> member(const element& parent, std::string_view name) {
+  simdjson::dom::object object;
+  if (parent.get(object)) return std::nullopt;
+  std::optional<element> found;
+  for (const auto field : object)
+    if (field.key == name) found = field.value;
+  return found;
+}
+
+// A key of the very name first, then each way to cut it at a dot.
+std::optional<element> find(const element& parent, std::string_view path) {
+  if (const std::optional<element> found = member(parent, path)) return found;
+  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
+    const std::optional<element> inner = member(parent, path.substr(0, dot));
+    const std::optional<element> found = inner ? find(*inner, path.substr(dot + 1)) : std::nullopt;
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
+std::string id_text(const element& value) {
+  std::string_view text;
+  if (!value.get(text)) return std::string(text);
+  return value.is_null() ? "" : simdjson::minify(value);
+}
+
 }  // namespace
 
 struct JsonLineParser::State {
-  std::string field;
+  Fields fields;
   simdjson::dom::parser parser;
 };
 
-JsonLineParser::JsonLineParser(std::string field) : state_(std::make_unique<State>()) { state_->field = std::move(field); }
+JsonLineParser::JsonLineParser(Fields fields) : state_(std::make_unique<State>()) { state_->fields = std::move(fields); }
 JsonLineParser::~JsonLineParser() = default;
 
-std::string JsonLineParser::text(std::string line, const std::string& where, int64_t& replaced) {
+void JsonLineParser::parse(std::string line, const std::string& where, std::string& text, std::string& id, int64_t& replaced) {
   replaced = replace_invalid_utf8(line);
   if (line.find("\\u") != std::string::npos) replaced += replace_half_pairs(line);
   line.reserve(line.size() + simdjson::SIMDJSON_PADDING);
-  simdjson::dom::element root;
+  element root;
   if (const auto error = state_->parser.parse(line.data(), line.size(), false).get(root))
     throw DataError(Complaint{.where = where, .found = simdjson::error_message(error), .expected = "one JSON object a line", .hint = ""});
-  simdjson::dom::object object;
-  if (root.get(object)) throw DataError(Complaint{.where = where, .found = "no JSON object", .expected = "one JSON object a line", .hint = ""});
-  std::string_view value;
-  if (object[state_->field].get(value)) {
-    throw DataError(Complaint{.where = where + ": " + state_->field,
-                              .found = object[state_->field].error() ? "no such field" : "not a string",
+  if (!root.is_object()) throw DataError(Complaint{.where = where, .found = "no JSON object", .expected = "one JSON object a line", .hint = ""});
+  const std::optional<element> value = find(root, state_->fields.field);
+  std::string_view found;
+  if (!value || value->get(found)) {
+    throw DataError(Complaint{.where = where + ": " + state_->fields.field,
+                              .found = value ? "not a string" : "no such field",
                               .expected = "the text of the document",
                               .hint = "name another field with --field"});
   }
-  return std::string(value);
+  const std::optional<element> name = find(root, state_->fields.id_field);
+  id = name ? id_text(*name) : "";
+  text.assign(found);
 }
 
 }  // namespace dz::text
