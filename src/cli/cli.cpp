@@ -67,6 +67,7 @@ int run(int argc, char** argv) {
   add_inspect(app);
   add_generate(app);
   add_doctor(app);
+  add_bench(app);
   try {
     refuse_unknown_verb(app, argc, argv);
     refuse_empty_values(argc, argv);

@@ -26,5 +26,6 @@ void add_verify(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_doctor(CLI::App& app);
+void add_bench(CLI::App& app);
 
 }  // namespace dz::cli

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/error.h"
@@ -52,6 +54,23 @@ TEST_F(TextVerbs, TrainWritesTheFileOfTheLibrary) {
     const Outcome outcome = deltazero(input + options);
     EXPECT_EQ(outcome.code, 0) << outcome.text;
     EXPECT_EQ(read_file(folder_ / "sub/t.json"), read_file(golden_ + file));
+  }
+}
+
+TEST_F(TextVerbs, BenchEncodesTheDocumentsOfTheYardsticks) {
+  // 3 documents of 20,000 bytes and more, cut behind the line end; a NEL (C2 85) ends a line, as in Python.
+  write_file_atomic(folder_ / "text.txt", std::string(19999, 'a') + "\r\n" + std::string(20000, 'b') + "\xC2\x85" + "c");
+  for (const char* threads : {"1", "2"}) {
+    const Outcome outcome =
+        deltazero("bench tokenizer --tokenizer '" + golden_ + "mixed-512.json' --input text.txt --seconds 0 --json --threads " + threads);
+    EXPECT_EQ(outcome.code, 0);
+    const auto record = nlohmann::json::parse(outcome.text);
+    EXPECT_EQ(record["documents"], 3);
+    EXPECT_EQ(record["bytes"], 40004);
+    EXPECT_EQ(record["rounds"], 1);
+    const Outcome ids = deltazero("encode --tokenizer '" + golden_ + "mixed-512.json' < text.txt");
+    EXPECT_EQ(record["tokens"].get<int64_t>(), 1 + std::count(ids.text.begin(), ids.text.end(), ' '));
+    EXPECT_GT(record["encode"].get<double>(), 0);
   }
 }
 
