@@ -87,8 +87,8 @@ struct Loader::State {
     std::exception_ptr error;
   };
 
-  State(std::shared_ptr<const Dataset> data, const Order& order_of_run, const LoaderSettings& chosen)
-      : dataset(std::move(data)), order(order_of_run), settings(chosen) {}
+  State(std::shared_ptr<const Dataset> data, std::shared_ptr<const Order> order_of_run, const LoaderSettings& chosen)
+      : dataset(std::move(data)), order(std::move(order_of_run)), settings(chosen) {}
 
   ~State() {
     {
@@ -102,7 +102,7 @@ struct Loader::State {
   Result read(int64_t step) const {
     Result result;
     try {
-      result.batch = make_batch(*dataset, order, step, settings.intra_document);
+      result.batch = make_batch(*dataset, *order, step, settings.intra_document);
     } catch (...) {
       result.error = std::current_exception();
     }
@@ -131,7 +131,7 @@ struct Loader::State {
   }
 
   const std::shared_ptr<const Dataset> dataset;
-  const Order order;
+  const std::shared_ptr<const Order> order;
   const LoaderSettings settings;
   std::mutex mutex;
   std::condition_variable wake, done;
@@ -143,10 +143,10 @@ struct Loader::State {
   std::vector<std::thread> threads;
 };
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, const Order& order, const LoaderSettings& settings) {
+Loader::Loader(std::shared_ptr<const Dataset> dataset, std::shared_ptr<const Order> order, const LoaderSettings& settings) {
   DZ_CHECK(settings.threads >= 0 && settings.prefetch >= 0, "threads", settings.threads, "prefetch", settings.prefetch);
-  DZ_CHECK(order.instances() == dataset->instances(), "order", order.instances(), "data", dataset->instances());
-  state_ = std::make_unique<State>(std::move(dataset), order, settings);
+  DZ_CHECK(order->instances() == dataset->instances(), "order", order->instances(), "data", dataset->instances());
+  state_ = std::make_unique<State>(std::move(dataset), std::move(order), settings);
   for (int i = 0; i < settings.threads; ++i) state_->threads.emplace_back([state = state_.get()] { state->work(); });
 }
 

@@ -39,7 +39,7 @@ struct LoaderSettings {
 
 class Loader {
  public:
-  Loader(std::shared_ptr<const Dataset> dataset, const Order& order, const LoaderSettings& settings);
+  Loader(std::shared_ptr<const Dataset> dataset, std::shared_ptr<const Order> order, const LoaderSettings& settings);
   ~Loader();  // always returns, also when nobody has taken what was read
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

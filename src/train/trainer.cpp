@@ -67,7 +67,8 @@ class Trainer {
     Signals signals(run_settings().stop_on_signal);
     const Topology& topology = options_.config.topology;
     Stepper stepper(recipe(), topology, pool_);
-    data::Loader loader(data_.dataset, data::Order(data_.dataset->instances(), recipe().batch, recipe().data.seed),
+    data::Loader loader(data_.dataset,
+                        data::make_order({.instances = data_.dataset->instances(), .batch = recipe().batch, .seed = recipe().data.seed}),
                         {.threads = static_cast<int>(topology.loader_threads),
                          .prefetch = static_cast<int>(topology.prefetch),
                          .intra_document = recipe().data.document_masks});

@@ -9,11 +9,13 @@
 #include <thread>
 
 #include "base/error.h"
+#include "data/orders.h"
 #include "data/shards.h"
 
 namespace dz::data {
 namespace {
 
+using test::keyed_order;
 using test::message_of;
 using test::TemporaryDirectory;
 
@@ -41,9 +43,9 @@ TEST(Loader, SameBatchesForEveryTopologyAndResume) {
   const TemporaryDirectory root;
   const auto dataset = counting(root, 4);
   ASSERT_EQ(dataset->instances(), 44);
-  const Order order(44, 4, 3);
+  const auto order = keyed_order(44, 4, 3);
   std::vector<Batch> unbroken;
-  for (int64_t step = 1; step <= 25; ++step) unbroken.push_back(make_batch(*dataset, order, step, true));
+  for (int64_t step = 1; step <= 25; ++step) unbroken.push_back(make_batch(*dataset, *order, step, true));
   for (const Topology& topology : kTopologies) {
     for (const int64_t saved : {0, 3, 10, 11, 14}) {  // 11: the end of an epoch
       Loader loader(dataset, order, {.threads = topology.threads, .prefetch = topology.prefetch});
@@ -63,7 +65,7 @@ TEST(Loader, SameBatchesForEveryTopologyAndResume) {
 TEST(Loader, EveryInstanceOnceAnEpoch) {
   const TemporaryDirectory root;
   const auto dataset = counting(root, 4);
-  Loader loader(dataset, Order(44, 4, 3), {.threads = 2, .prefetch = 3});
+  Loader loader(dataset, keyed_order(44, 4, 3), {.threads = 2, .prefetch = 3});
   for (int epoch = 0; epoch < 2; ++epoch) {
     std::vector<int32_t> seen;
     for (int64_t step = 1; step <= 11; ++step) {
@@ -79,9 +81,9 @@ TEST(Loader, EveryInstanceOnceAnEpoch) {
 TEST(Loader, TakesStepsInAnyOrder) {
   const TemporaryDirectory root;
   const auto dataset = counting(root, 4);
-  const Order order(44, 4, 3);
+  const auto order = keyed_order(44, 4, 3);
   Loader loader(dataset, order, {.threads = 3, .prefetch = 4});
-  for (const int64_t step : {5, 6, 7, 2, 3, 3, 100000, 1, 2}) EXPECT_EQ(loader.take(step).ids, order.batch(step)) << step;
+  for (const int64_t step : {5, 6, 7, 2, 3, 3, 100000, 1, 2}) EXPECT_EQ(loader.take(step).ids, order->batch(step)) << step;
 }
 
 // D1, row 189: made and destroyed unread, or with everything prefetched and nothing taken.
@@ -91,12 +93,12 @@ TEST(Loader, DestructionReturnsAndThreadsEnd) {
   const int64_t before = thread_count();
   for (int i = 0; i < 100; ++i) {
     const Topology& topology = kTopologies[static_cast<size_t>(i) % std::size(kTopologies)];
-    Loader unread(dataset, Order(44, 4, 3), {.threads = topology.threads, .prefetch = topology.prefetch});
-    Loader begun(dataset, Order(44, 4, 3), {.threads = topology.threads, .prefetch = topology.prefetch});
+    Loader unread(dataset, keyed_order(44, 4, 3), {.threads = topology.threads, .prefetch = topology.prefetch});
+    Loader begun(dataset, keyed_order(44, 4, 3), {.threads = topology.threads, .prefetch = topology.prefetch});
     begun.take(1);
   }
   EXPECT_EQ(thread_count(), before);
-  Loader control(dataset, Order(44, 4, 3), {.threads = 4});
+  Loader control(dataset, keyed_order(44, 4, 3), {.threads = 4});
   EXPECT_EQ(thread_count(), before + 4);
 }
 
@@ -117,7 +119,7 @@ TEST(Loader, MemoryStaysFlat) {
   const auto dataset = generated_dataset({.tokens = 1 << 18, .documents = 100}, 1000, 0, 1, 1 << 13);
   const int64_t before = resident_bytes();
   for (int i = 0; i < 64; ++i) {
-    Loader loader(dataset, Order(32, 32, 1), {.threads = 2, .prefetch = 2});
+    Loader loader(dataset, keyed_order(32, 32, 1), {.threads = 2, .prefetch = 2});
     for (int64_t step = 1; step <= 2; ++step) EXPECT_EQ(loader.take(step).instances, 32);
   }
   EXPECT_LT(resident_bytes() - before, kAllowed);
@@ -146,8 +148,8 @@ class Faulty : public Dataset {
 TEST(Loader, WorkerErrorsComeOutOfTheirStep) {
   for (const Topology& topology : kTopologies) {
     const auto dataset = std::make_shared<Faulty>();
-    const Order order(100, 5, 1);
-    dataset->broken = order.batch(4)[2];
+    const auto order = keyed_order(100, 5, 1);
+    dataset->broken = order->batch(4)[2];
     Loader loader(dataset, order, {.threads = topology.threads, .prefetch = topology.prefetch});
     for (int64_t step = 1; step <= 3; ++step) EXPECT_NO_THROW(loader.take(step));
     for (int i = 0; i < 2; ++i) EXPECT_EQ(message_of<DataError>([&] { loader.take(4); }), "shard.bin at byte 42: broken");
@@ -159,7 +161,7 @@ TEST(Loader, WorkerErrorsComeOutOfTheirStep) {
 TEST(Loader, ShardCutShortStopsTheRun) {
   const TemporaryDirectory root;
   const auto dataset = counting(root, 1);
-  const Order order(11, 11, 1);
+  const auto order = keyed_order(11, 11, 1);
   Loader loader(dataset, order, {.threads = 1, .prefetch = 0});
   EXPECT_NO_THROW(loader.take(1));
   fs::resize_file(root / "t/shard2.bin", 10);
@@ -173,13 +175,13 @@ TEST(Loader, ShardCutShortStopsTheRun) {
 // Row 31: looking at batches outside the loader does not move it. Prefetch is bounded.
 TEST(Loader, ReadsAheadAsFarAsAsked) {
   const auto dataset = std::make_shared<Faulty>();
-  const Order order(100, 5, 1);
+  const auto order = keyed_order(100, 5, 1);
   Loader loader(dataset, order, {.threads = 4, .prefetch = 2});
   EXPECT_EQ(dataset->reads, 0);  // nobody has said yet where the run begins
   loader.take(7);
   while (dataset->reads < 4 * 5) std::this_thread::yield();  // 7, and after it was taken 8, 9, 10
-  make_batch(*dataset, order, 1, false);
-  EXPECT_EQ(loader.take(8).ids, order.batch(8));
+  make_batch(*dataset, *order, 1, false);
+  EXPECT_EQ(loader.take(8).ids, order->batch(8));
   while (dataset->reads < 6 * 5) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(dataset->reads, 6 * 5);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "data/orders.h"
 #include "kernels/table.h"
 #include "runs.h"
 
@@ -61,11 +62,11 @@ struct OneStep {
   Config config = load_config(contract_config(), {});
   ThreadPool pool{2};
   TrainingData data = open_data(config.recipe, pool);
-  data::Order order{data.dataset->instances(), config.recipe.batch, config.recipe.data.seed};
+  std::shared_ptr<const data::Order> order = dz::test::keyed_order(data.dataset->instances(), config.recipe.batch, config.recipe.data.seed);
   TrainState state{config.recipe};
 
   OneStep() { model::init_parameters(config.recipe.seed, state.parameters, pool); }
-  data::Batch batch() const { return data::make_batch(*data.dataset, order, state.step + 1, config.recipe.data.document_masks); }
+  data::Batch batch() const { return data::make_batch(*data.dataset, *order, state.step + 1, config.recipe.data.document_masks); }
   std::string digest_after(const data::Batch& batch) {
     Stepper stepper(config.recipe, config.topology, pool);
     stepper.step(state, batch);

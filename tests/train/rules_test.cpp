@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoint/store.h"
+#include "data/orders.h"
 #include "model/transformer.h"
 #include "runs.h"
 
@@ -22,18 +23,18 @@ TEST(Rules, ANanLossChangesNothingButTheStepCounter) {
   Config config = load_config(contract_config(), {});
   ThreadPool pool(2);
   const TrainingData data = open_data(config.recipe, pool);
-  const data::Order order(data.dataset->instances(), config.recipe.batch, config.recipe.data.seed);
+  const auto order = dz::test::keyed_order(data.dataset->instances(), config.recipe.batch, config.recipe.data.seed);
   TrainState state(config.recipe);
   model::init_parameters(config.recipe.seed, state.parameters, pool);
   Stepper stepper(config.recipe, config.topology, pool);
-  stepper.step(state, data::make_batch(*data.dataset, order, 1, true));
+  stepper.step(state, data::make_batch(*data.dataset, *order, 1, true));
   float& weight = state.parameters.tensor(state.parameters.index_of("model.norm.weight"))[3];
   const float good = weight;
   const std::string window = state.guard.to_json();
 
   weight = std::nanf("");
   const std::string before = state_digest(state, pool);
-  const StepReport report = stepper.step(state, data::make_batch(*data.dataset, order, 2, true));
+  const StepReport report = stepper.step(state, data::make_batch(*data.dataset, *order, 2, true));
   EXPECT_TRUE(report.skipped);
   EXPECT_TRUE(std::isnan(report.loss));
   EXPECT_EQ(state_digest(state, pool), before);
@@ -43,7 +44,7 @@ TEST(Rules, ANanLossChangesNothingButTheStepCounter) {
   EXPECT_EQ(nlohmann::json::parse(state.guard.to_json())["losses"], nlohmann::json::parse(window)["losses"]);
 
   weight = good;
-  EXPECT_FALSE(stepper.step(state, data::make_batch(*data.dataset, order, 3, true)).skipped);
+  EXPECT_FALSE(stepper.step(state, data::make_batch(*data.dataset, *order, 3, true)).skipped);
   EXPECT_EQ(state.adam_step, 2);
 }
 
