@@ -110,7 +110,11 @@ TokenType parse_token_type(std::string_view name, const std::string& where) {
   for (const TokenType type : {TokenType::kUint16, TokenType::kUint32}) {
     if (name == name_of(type)) return type;
   }
-  throw DataError(Complaint{.where = where, .found = fmt::format("\"{}\"", name), .expected = "\"uint16\" or \"uint32\"", .hint = ""});
+  const bool other = name == "uint8" || name == "uint64";  // OLMo-core's other two, which no data of its own has
+  throw DataError(Complaint{.where = where,
+                            .found = fmt::format("\"{}\"", name),
+                            .expected = "\"uint16\" or \"uint32\"",
+                            .hint = other ? "rewrite the tokens in one of these widths" : ""});
 }
 
 std::string_view name_of(Split split) { return split == Split::kTrain ? "train" : "held-out"; }

@@ -3,48 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/thread_pool.h"
+#include "data/token_bytes.h"
 
 namespace dz::data {
 namespace {
 
 // A multiple of both widths; large enough that reading is not bound by system calls.
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
-
-template <class Id>
-uint32_t id_at(std::span<const std::byte> bytes, size_t index) {
-  Id id;
-  std::memcpy(&id, bytes.data() + index * sizeof(Id), sizeof(Id));
-  return id;
-}
-
-// The place of the first id >= vocab, or the count. The common case is a plain maximum over the piece.
-template <class Id>
-size_t first_outside(std::span<const std::byte> bytes, int64_t vocab) {
-  const size_t count = bytes.size() / sizeof(Id);
-  uint32_t largest = 0;
-  for (size_t i = 0; i < count; ++i) largest = std::max(largest, id_at<Id>(bytes, i));
-  if (int64_t{largest} < vocab) return count;
-  size_t i = 0;
-  while (int64_t{id_at<Id>(bytes, i)} < vocab) ++i;
-  return i;
-}
-
-void check_ids(const fs::path& path, TokenType type, int64_t vocab, int64_t first_byte, std::span<const std::byte> bytes) {
-  const auto width = static_cast<size_t>(size_of(type));
-  const size_t at = type == TokenType::kUint16 ? first_outside<uint16_t>(bytes, vocab) : first_outside<uint32_t>(bytes, vocab);
-  if (at == bytes.size() / width) return;
-  const uint32_t id = type == TokenType::kUint16 ? id_at<uint16_t>(bytes, at) : id_at<uint32_t>(bytes, at);
-  throw DataError(Complaint{.where = fmt::format("{} at byte {}", path.string(), first_byte + static_cast<int64_t>(at * width)),
-                            .found = fmt::format("token id {}", id),
-                            .expected = fmt::format("an id below the vocabulary size {}", vocab),
-                            .hint = "the shard is corrupt or was made with another tokenizer"});
-}
 
 }  // namespace
 
@@ -86,7 +56,7 @@ void TokenShards::check_part(const Part& part) const {
     const std::span<std::byte> out = std::span(piece).first(static_cast<size_t>(std::min(kPieceBytes, bytes - at)));
     part.file.read_at(at, out);
     hash.update(out);
-    check_ids(part.file.path(), manifest_.type, manifest_.vocab_size, at, out);
+    check_token_range(out, manifest_.type, manifest_.vocab_size, part.file.path(), at);
   }
   const std::string found = hash.hex();
   if (found != part.sha256) {
@@ -133,11 +103,10 @@ void TokenShards::read(int64_t source, Split split, int64_t first, std::span<int
     const auto take = static_cast<size_t>(std::min(part->tokens - offset, count - static_cast<int64_t>(done)));
     const std::span<std::byte> piece = std::span(bytes).subspan(done * width, take * width);
     part->file.read_at(offset * size_of(manifest_.type), piece);
-    check_ids(part->file.path(), manifest_.type, manifest_.vocab_size, offset * size_of(manifest_.type), piece);
+    check_token_range(piece, manifest_.type, manifest_.vocab_size, part->file.path(), offset * size_of(manifest_.type));
     done += take;
   }
-  for (size_t i = 0; i < out.size(); ++i)
-    out[i] = static_cast<int32_t>(manifest_.type == TokenType::kUint16 ? id_at<uint16_t>(bytes, i) : id_at<uint32_t>(bytes, i));
+  widen_tokens(bytes, manifest_.type, out);
 }
 
 }  // namespace dz::data
