@@ -65,6 +65,7 @@ int run(int argc, char** argv) {
   add_report(app);
   add_verify(app);
   add_inspect(app);
+  add_order(app);
   add_generate(app);
   add_doctor(app);
   add_bench(app);

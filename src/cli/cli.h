@@ -24,6 +24,7 @@ void add_decode(CLI::App& app);
 void add_report(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_inspect(CLI::App& app);
+void add_order(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_bench(CLI::App& app);

@@ -61,11 +61,11 @@ class MaxTextOrder final : public Order {
   // Which record of a host's endless stream is in a slot of its batch: a Grain worker makes whole batches of every W-th record, and the
   // workers' batches come in turn.
   int64_t record_of(int64_t step, int64_t slot) const {
-    DZ_CHECK(step >= 1, "step", step);
+    check_step(step);
     const int64_t workers = std::max<int64_t>(settings().workers, 1), batch = step - 1;
     int64_t round = 0, record = 0;
     if (__builtin_mul_overflow(batch / workers, host_batch_, &round) || __builtin_mul_overflow(round + slot, workers, &record) ||
-        __builtin_add_overflow(record, batch % workers, &record))
+        __builtin_add_overflow(record, batch % workers, &record) || record > int64_t{1} << 62)
       refuse_order("step", std::to_string(step), "a step that a run can reach");
     return record;
   }

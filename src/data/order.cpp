@@ -13,6 +13,7 @@ namespace dz::data {
 namespace {
 
 constexpr int64_t kMostInstances = int64_t{1} << 60;
+constexpr int64_t kMostEpochs = int64_t{1} << 32;
 constexpr int64_t kMostHosts = 1 << 20, kMostWorkers = 1 << 16;
 
 void check_batch(const std::string& where, int64_t batch, int64_t instances) {
@@ -92,7 +93,8 @@ std::shared_ptr<const Order> make_order(const OrderSettings& given) {
   if (settings.instances > kMostInstances) refuse_order("data", fmt::format("{} instances", settings.instances), "at most 2^60");
   check_batch("recipe.batch", settings.batch, settings.instances);
   const int64_t first = first_epoch_of(settings.dialect);
-  if (settings.first_epoch < 0) refuse_order("order.first_epoch", std::to_string(settings.first_epoch), fmt::format("at least {}", first));
+  if (settings.first_epoch < 0 || settings.first_epoch > kMostEpochs)
+    refuse_order("order.first_epoch", std::to_string(settings.first_epoch), fmt::format("{} to 2^32", first));
   settings.first_epoch = std::max(settings.first_epoch, first);
   if (settings.dialect == Dialect::kMaxText) {
     check_maxtext(settings);
@@ -115,8 +117,13 @@ std::shared_ptr<const Order> make_order(const OrderSettings& given) {
   return make_keyed_order(settings, std::move(stages));
 }
 
-size_t stage_of(const std::vector<BatchStage>& stages, int64_t step) {
+void check_step(int64_t step) {
   DZ_CHECK(step >= 1, "step", step);
+  if (step > int64_t{1} << 62) refuse_order("step", std::to_string(step), "at most 2^62");
+}
+
+size_t stage_of(const std::vector<BatchStage>& stages, int64_t step) {
+  check_step(step);
   const auto after = std::upper_bound(stages.begin(), stages.end(), step, [](int64_t s, const BatchStage& stage) { return s < stage.from_step; });
   return static_cast<size_t>(after - stages.begin()) - 1;
 }

@@ -13,6 +13,9 @@ std::shared_ptr<const Order> make_keyed_order(const OrderSettings& settings, std
 std::shared_ptr<const Order> make_olmo_core_order(const OrderSettings& settings, std::vector<BatchStage> stages);
 std::shared_ptr<const Order> make_maxtext_order(const OrderSettings& settings);
 
+// ConfigError for a step that no run reaches: sums of positions and epochs stay below 2^63.
+void check_step(int64_t step);
+
 // The place in `stages` of the one that holds at `step`.
 size_t stage_of(const std::vector<BatchStage>& stages, int64_t step);
 
