@@ -27,6 +27,7 @@ struct ListedFile {
 struct Listing {
   std::string dtype, digest;
   int64_t vocab_size = 0, eos_id = 0, bos_id = 0;
+  Json mixture;  // which parts of the files a source mixture takes
   std::vector<ListedFile> files;
 };
 
@@ -38,6 +39,7 @@ Listing parse(std::string_view text, const char* which) {
                     .vocab_size = json.at("vocab_size"),
                     .eos_id = json.at("eos_id"),
                     .bos_id = json.at("bos_id"),
+                    .mixture = json.value("mixture", Json()),
                     .files = {}};
     for (const Json& file : json.at("files"))
       listing.files.push_back(
@@ -68,6 +70,7 @@ class Comparison {
       lines_.resize(kMostLines);
       lines_.push_back(fmt::format("and {} more", more));
     }
+    if (lines_.empty() && run_.mixture != now_.mixture) lines_.push_back("mixture: other parts of the same files");
     if (lines_.empty()) lines_.push_back(fmt::format("digest: {} in the run, {} now", run_.digest, now_.digest));
     return lines_;
   }
