@@ -37,7 +37,11 @@ class FixedDataset : public Dataset {
     int64_t longest = 0;
     for (const TokenEntry& entry : store_->entries()) {
       const int64_t instances = entry.tokens / unit * (unit / sequence_length);
-      sources_.push_back({.name = entry.label, .first = instances_, .instances = instances, .tokens = entry.tokens});
+      sources_.push_back({.name = entry.label,
+                          .first = instances_,
+                          .instances = instances,
+                          .tokens = entry.tokens,
+                          .dropped = entry.tokens - instances * sequence_length});
       instances_ += instances;
       longest = std::max(longest, entry.tokens);
     }
@@ -76,17 +80,21 @@ const DatasetSource& Dataset::source_of(int64_t instance) const {
 
 int64_t Dataset::dropped_tokens() const {
   int64_t sum = 0;
-  for (const DatasetSource& source : sources_) sum += source.tokens - source.instances * sequence_length_;
+  for (const DatasetSource& source : sources_) sum += source.dropped;
   return sum;
 }
 
 std::vector<std::string> describe(const Dataset& dataset) {
   std::vector<std::string> lines;
   for (const DatasetSource& source : dataset.sources()) {
-    const int64_t dropped = source.tokens - source.instances * dataset.sequence_length();
-    std::string line = fmt::format("{}: {} instances of {} tokens", source.name, source.instances, dataset.sequence_length());
-    if (dropped > 0) line += fmt::format(", the last {} of {} tokens are not used", dropped, source.tokens);
-    if (source.instances == 0) line += " (warning: shorter than one instance)";
+    const bool varied = source.instances * dataset.sequence_length() != source.tokens - source.dropped + source.padding;
+    std::string line =
+        fmt::format("{}: {} instances of {}{} tokens", source.name, source.instances, varied ? "up to " : "", dataset.sequence_length());
+    if (source.padding > 0) line += fmt::format(", {} of them padding", source.padding);
+    const bool tail = source.dropped == source.tokens - source.instances * dataset.sequence_length();
+    if (source.dropped > 0) line += fmt::format("{} {} of {} tokens are not used", tail ? ", the last" : ",", source.dropped, source.tokens);
+    if (source.instances == 0)
+      line += source.tokens < dataset.sequence_length() ? " (warning: shorter than one instance)" : " (warning: no document in it)";
     lines.push_back(std::move(line));
   }
   return lines;

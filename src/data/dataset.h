@@ -19,7 +19,9 @@ struct DatasetSource {
   std::string name;
   int64_t first = 0;  // instance
   int64_t instances = 0;
-  int64_t tokens = 0;  // those there are, the dropped tail included
+  int64_t tokens = 0;   // those there are, the dropped ones included
+  int64_t dropped = 0;  // of these, in no instance: tails, what a cut to length leaves over
+  int64_t padding = 0;  // pads that its instances are filled up with
 };
 
 // One instance as it is read; the memory is the caller's. Both spans have length(instance) elements.

@@ -39,7 +39,11 @@ class GeneratedDataset : public Dataset {
     sequence_length_ = sequence_length;
     vocabulary_ = {.size = vocab_size, .eos_id = eos_id};
     instances_ = settings.tokens / sequence_length;
-    sources_ = {{.name = "generated", .first = 0, .instances = instances_, .tokens = settings.tokens}};
+    sources_ = {{.name = "generated",
+                 .first = 0,
+                 .instances = instances_,
+                 .tokens = settings.tokens,
+                 .dropped = settings.tokens - instances_ * sequence_length}};
     tokens_.reserve(static_cast<size_t>(settings.tokens));
     const numerics::RandomStream draws(seed, "generated data, tokens"), successors(seed, "generated data, successors");
     for (const int64_t end : document_ends(settings, seed)) {
