@@ -23,27 +23,20 @@ fs::path path_of(const fs::path& directory, size_t file, const std::string& suff
 
 }  // namespace
 
-GroupPacking::GroupPacking(std::array<std::vector<uint64_t>, 3> arrays) {
-  const auto owned = std::make_shared<const std::array<std::vector<uint64_t>, 3>>(std::move(arrays));
-  for (size_t i = 0; i < arrays_.size(); ++i) arrays_[i] = (*owned)[i];
-  owner_ = owned;
-}
-
+// Read into memory rather than mapped: a file that is cut off under a running process must not end it.
 GroupPacking GroupPacking::open(const fs::path& directory, const std::string& suffix) {
-  std::vector<MappedFile> files;
   GroupPacking packing;
   for (size_t i = 0; i < kPackingFiles.size(); ++i) {
     const fs::path path = path_of(directory, i, suffix);
     std::error_code ignored;
     if (!fs::exists(path, ignored)) throw DataError(path.string() + ": missing; a packing is kept in three files");
-    files.emplace_back(path);
-    const std::span<const std::byte> bytes = files.back().bytes();
+    const File file = File::open_read(path);
+    const auto size = static_cast<size_t>(file.size());
     const size_t unit = sizeof(uint64_t) * (kPackingFiles[i] == "documents-by-instance" ? 1 : 2);
-    if (bytes.size() % unit != 0) fail(path.string(), fmt::format("{} bytes", bytes.size()), fmt::format("a multiple of {}", unit));
-    // Maps begin on a page, so the numbers are aligned.
-    packing.arrays_[i] = {reinterpret_cast<const uint64_t*>(bytes.data()), bytes.size() / sizeof(uint64_t)};
+    if (size % unit != 0) fail(path.string(), fmt::format("{} bytes", size), fmt::format("a multiple of {}", unit));
+    packing.arrays_[i].resize(size / sizeof(uint64_t));
+    file.read_at(0, std::as_writable_bytes(std::span(packing.arrays_[i])));
   }
-  packing.owner_ = std::make_shared<const std::vector<MappedFile>>(std::move(files));
   return packing;
 }
 
@@ -58,7 +51,7 @@ bool GroupPacking::exists(const fs::path& directory, const std::string& suffix) 
 void GroupPacking::write(const fs::path& directory, const std::string& suffix) const {
   dz::create_directories(directory);
   for (size_t i = 0; i < kPackingFiles.size(); ++i) {
-    const std::span<const std::byte> bytes = std::as_bytes(arrays_[i]);
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(arrays_[i]));
     write_file_atomic(path_of(directory, i, suffix), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
 }

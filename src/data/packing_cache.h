@@ -6,10 +6,10 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -23,9 +23,9 @@ inline constexpr std::array<std::string_view, 3> kPackingFiles = {"document-indi
 class GroupPacking {
  public:
   // By kPackingFiles.
-  explicit GroupPacking(std::array<std::vector<uint64_t>, 3> arrays);
+  explicit GroupPacking(std::array<std::vector<uint64_t>, 3> arrays) : arrays_(std::move(arrays)) {}
 
-  // Maps PREFIX-SUFFIX.npy ... of `directory`; DataError naming the file: missing, or a size that is no list of numbers.
+  // Reads PREFIX-SUFFIX.npy ... of `directory`; DataError naming the file: missing, or a size that is no list of numbers.
   static GroupPacking open(const fs::path& directory, const std::string& suffix);
   static bool exists(const fs::path& directory, const std::string& suffix);
   // Each file under another name first, then renamed. CreateError, IoError.
@@ -48,8 +48,7 @@ class GroupPacking {
  private:
   GroupPacking() = default;
 
-  std::array<std::span<const uint64_t>, 3> arrays_;
-  std::shared_ptr<const void> owner_;
+  std::array<std::vector<uint64_t>, 3> arrays_;
 };
 
 // "LENGTH-SHA256", what follows the names of OLMo-core's cache files of some source files: the hash is over path and bytes of each and
