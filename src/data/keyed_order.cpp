@@ -34,6 +34,7 @@ class KeyedOrder final : public Order {
   }
 
   int64_t epoch(int64_t step) const override { return first_position(step) / instances(); }
+  int64_t position(int64_t step) const override { return first_position(step) % instances(); }
   int64_t batch_size(int64_t step) const override { return stages_[stage_of(stages_, step)].batch; }
 
   void epoch_order(int64_t epoch, int64_t begin, std::span<int64_t> out) const override {

@@ -45,6 +45,7 @@ class MaxTextOrder final : public Order {
   }
 
   int64_t epoch(int64_t step) const override { return settings().first_epoch + record_of(step, 0) / block_; }
+  int64_t position(int64_t step) const override { return record_of(step, 0) % block_; }
   int64_t batch_size(int64_t) const override { return settings().batch; }
 
   void epoch_order(int64_t epoch, int64_t begin, std::span<int64_t> out) const override {

@@ -48,7 +48,8 @@ class Order {
 
   // The instances of `step` (from 1 on), without reading those of earlier steps. Thread safe.
   virtual std::vector<int64_t> batch(int64_t step) const = 0;
-  virtual int64_t epoch(int64_t step) const = 0;  // of the first instance of the step
+  virtual int64_t epoch(int64_t step) const = 0;     // of the first instance of the step
+  virtual int64_t position(int64_t step) const = 0;  // of that instance in its epoch; maxtext: in its host's part
   virtual int64_t batch_size(int64_t step) const = 0;
 
   // The order of an epoch: instances at positions [begin, begin + out.size()) of its permutation, those that no batch takes included.
