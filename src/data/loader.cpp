@@ -42,14 +42,14 @@ int64_t make_targets(const Row& row, std::span<int32_t> targets) {
   return labels;
 }
 
+}  // namespace
+
 Digest128 digest_of(const Batch& batch) {
   const auto ids = std::as_bytes(std::span(batch.ids)), tokens = std::as_bytes(std::span(batch.tokens));
   std::vector<std::byte> bytes(ids.begin(), ids.end());
   bytes.insert(bytes.end(), tokens.begin(), tokens.end());
   return xxh3_128(bytes);
 }
-
-}  // namespace
 
 Batch make_batch(const Dataset& dataset, std::vector<int64_t> ids, bool intra_document) {
   Batch batch;

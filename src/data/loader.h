@@ -27,6 +27,8 @@ struct Batch {
   Digest128 digest;                    // XXH3-128 over the ids (int64) and then the tokens (int32), little-endian
 };
 
+Digest128 digest_of(const Batch& batch);  // as it stands in a batch
+
 Batch make_batch(const Dataset& dataset, const Order& order, int64_t step, bool intra_document);
 // Any instances of one length, in the given order (evaluation); step is 0.
 Batch make_batch(const Dataset& dataset, std::vector<int64_t> ids, bool intra_document);
