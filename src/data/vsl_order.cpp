@@ -158,6 +158,12 @@ class VslOrder final : public Order {
     return 1 + (step - 1) / total_;
   }
 
+  int64_t position(int64_t step) const override {
+    int64_t before = 0;
+    for (int64_t earlier = 1 + (epoch(step) - 1) * total_; earlier < step; ++earlier) before += batch_size(earlier);
+    return before;
+  }
+
   int64_t batch_size(int64_t step) const override { return batch_tokens_ / buckets_[place_of(step).first].length; }
 
   // The epoch's batches one after the other, then what is left of each bucket.
