@@ -11,7 +11,7 @@ set -euo pipefail
 packages=(
   cmake ninja-build g++ make git pkg-config ccache
   libcli11-dev libfmt-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libsimdjson-dev
-  libzstd-dev zlib1g-dev libxxhash-dev libssl-dev libgtest-dev libjs-chart.js
+  libzstd-dev zlib1g-dev libxxhash-dev libssl-dev libpcre2-dev libutf8proc-dev libgtest-dev libjs-chart.js
 )
 case "${1:-build}" in
   build) ;;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 
 namespace dz::text {
@@ -34,6 +35,16 @@ bool contains(std::span<const CodePointRange> ranges, uint32_t code_point) {
   return after != ranges.begin() && code_point <= std::prev(after)->last;
 }
 
+const CodePointSet& words() {
+  static const CodePointSet set(word_ranges());
+  return set;
+}
+
+const CodePointSet& numerics() {
+  static const CodePointSet set(numeric_ranges());
+  return set;
+}
+
 constexpr bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
 // What may follow a lead byte (Unicode 16, table 3-7): the narrowed second byte keeps out overlong forms, surrogates and > U+10FFFF.
@@ -63,6 +74,18 @@ CharClass char_class(uint32_t code_point) {
   return CharClass::kOther;
 }
 
+bool is_word(uint32_t code_point) { return words().contains(code_point); }
+bool is_numeric(uint32_t code_point) { return numerics().contains(code_point); }
+
+CodePointSet::CodePointSet(std::span<const CodePointRange> ranges) : ranges_(ranges), basic_plane_(kPlane) {
+  for (const CodePointRange& range : ranges)
+    for (uint32_t c = range.first; c <= range.last && c < kPlane; ++c) basic_plane_[c] = true;
+}
+
+bool CodePointSet::contains(uint32_t code_point) const {
+  return code_point < kPlane ? basic_plane_[code_point] : dz::text::contains(ranges_, code_point);
+}
+
 CodePoint decode_utf8(std::string_view text, size_t position) {
   const auto byte_at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte_at(position);
@@ -77,6 +100,14 @@ CodePoint decode_utf8(std::string_view text, size_t position) {
     value = value << 6 | (byte_at(position + i) & 0x3Fu);
   }
   return {value, lead.size};
+}
+
+size_t previous_char(std::string_view text, size_t end) {
+  for (size_t size = 1; size <= 4 && size <= end; ++size) {
+    const CodePoint c = decode_utf8(text.substr(0, end), end - size);
+    if (c.value != kInvalid && c.size == size) return end - size;
+  }
+  return end - 1;
 }
 
 void append_utf8(uint32_t code_point, std::string& out) {
@@ -96,15 +127,34 @@ void append_utf8(uint32_t code_point, std::string& out) {
   add(0x80 | (code_point & 0x3F));
 }
 
-int64_t replace_invalid_utf8(std::string& text) {
-  // Valid text, the usual case, is only read.
+namespace {
+
+// Where the first ill-formed part begins; the size of the text when there is none.
+size_t first_invalid(std::string_view text) {
   size_t position = 0;
   while (position < text.size()) {
+    uint64_t word;
+    if (position + sizeof word <= text.size()) {
+      std::memcpy(&word, text.data() + position, sizeof word);
+      if ((word & 0x8080808080808080u) == 0) {
+        position += sizeof word;
+        continue;
+      }
+    }
     const CodePoint c = decode_utf8(text, position);
     if (c.value == kInvalid) break;
     position += c.size;
   }
-  if (position == text.size()) return 0;
+  return position;
+}
+
+}  // namespace
+
+bool is_valid_utf8(std::string_view text) { return first_invalid(text) == text.size(); }
+
+int64_t replace_invalid_utf8(std::string& text) {
+  size_t position = first_invalid(text);
+  if (position == text.size()) return 0;  // valid text, the usual case, is only read
   std::string fixed = text.substr(0, position);
   int64_t replaced = 0;
   while (position < text.size()) {

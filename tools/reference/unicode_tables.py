@@ -1,15 +1,27 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode_tables.cpp from tests/golden/tokenizer/unicode_classes.json, which was probed from the regex engine of the
-`tokenizers` library one code point at a time.  usage: unicode_tables.py CLASSES.json > unicode_tables.cpp"""
+"""Writes the tables of src/text from tests/golden/tokenizer/unicode_classes.json, which was probed from the `tokenizers` library one
+code point at a time.  usage: unicode_tables.py CLASSES.json classes > unicode_tables.cpp; unicode_tables.py CLASSES.json others > library_tables.cpp"""
 import json
 import sys
 
+SETS = {
+    "classes": (("L", "letter"), ("N", "number"), ("S", "space")),
+    "others": (("word", "word"), ("numeric", "numeric"), ("nfc_trigger", "nfc_trigger"), ("nfc_base", "nfc_base")),
+}
+WHAT = {"classes": "Unicode 16", "others": "Unicode 16 and 17; 9 for NFC"}
+
+
+def name(function):
+    return "k" + "".join(part.capitalize() for part in function.split("_"))
+
+
 classes = json.load(open(sys.argv[1], encoding="utf-8"))
-print("// Made by tools/reference/unicode_tables.py from tests/golden/tokenizer/unicode_classes.json (Unicode 16); not edited by hand.")
+tables = SETS[sys.argv[2]]
+print(f"// Made by tools/reference/unicode_tables.py from tests/golden/tokenizer/unicode_classes.json ({WHAT[sys.argv[2]]}); not edited by hand.")
 print('#include "text/unicode.h"\n\nnamespace dz::text {\nnamespace {\n')
-for key, name in (("L", "kLetters"), ("N", "kNumbers"), ("S", "kSpaces")):
+for key, function in tables:
     items = [f"{{0x{first:X}, 0x{last:X}}}" for first, last in classes[key]["ranges"]]
-    print(f"constexpr CodePointRange {name}[] = {{")
+    print(f"constexpr CodePointRange {name(function)}[] = {{")
     line = "   "
     for item in items:
         if len(line) + len(item) + 2 > 150:
@@ -18,6 +30,6 @@ for key, name in (("L", "kLetters"), ("N", "kNumbers"), ("S", "kSpaces")):
         line += f" {item},"
     print(f"{line}\n}};\n")
 print("}  // namespace\n")
-for function, name in (("letter", "kLetters"), ("number", "kNumbers"), ("space", "kSpaces")):
-    print(f"std::span<const CodePointRange> {function}_ranges() {{ return {name}; }}")
+for key, function in tables:
+    print(f"std::span<const CodePointRange> {function}_ranges() {{ return {name(function)}; }}")
 print("\n}  // namespace dz::text")
