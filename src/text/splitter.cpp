@@ -1,5 +1,8 @@
 #include "text/splitter.h"
 
+#include <bit>
+#include <cstring>
+
 #include "text/unicode.h"
 
 namespace dz::text {
@@ -46,6 +49,41 @@ inline size_t run_end(std::string_view text, size_t i, CharClass kind) {
   return i;
 }
 
+inline bool is_ascii_letter(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
+
+// How many of 8 bytes are ASCII letters before the first that is not: no branch, where a loop over bytes mispredicts at each word's end.
+inline size_t leading_letters(const char* bytes) {
+  constexpr uint64_t kOnes = 0x0101010101010101u;
+  constexpr uint64_t kTops = kOnes * 0x80;
+  uint64_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  const uint64_t lower = (word | kOnes * 0x20) & ~kTops;
+  const uint64_t from_a = lower + kOnes * (0x80 - 'a');        // top bit: at least 'a'
+  const uint64_t behind_z = lower + kOnes * (0x80 - 'z' - 1);  // top bit: more than 'z'
+  const uint64_t others = (~(from_a & ~behind_z) | word) & kTops;
+  return others ? static_cast<size_t>(std::countr_zero(others)) / 8 : 8;
+}
+
+size_t letters_end(std::string_view text, size_t i) {
+  while (i < text.size()) {
+    if (text.size() - i >= 8) {
+      const size_t count = leading_letters(text.data() + i);
+      i += count;
+      if (count == 8) continue;
+    }
+    const Char c = char_at(text, i);
+    if (c.kind != CharClass::kLetter) break;
+    i += c.size;
+  }
+  return i;
+}
+
+// Nearly every piece of either pattern is a word of ASCII letters, alone or behind one space; 0 when this one does not begin so.
+inline size_t word_end(std::string_view text, size_t begin) {
+  const size_t first = begin + (text[begin] == ' ');
+  return first < text.size() && is_ascii_letter(text[first]) ? letters_end(text, first + 1) : 0;
+}
+
 inline bool is_newline(char c) { return c == '\n' || c == '\r'; }
 
 // The length of a contraction at the apostrophe at `i`, or 0. Case folding maps U+017F (C5 BF) to s, and nothing else to these letters.
@@ -72,6 +110,7 @@ size_t space_end(std::string_view text, size_t begin, size_t end) {
 }
 
 size_t gpt2_end(std::string_view text, size_t begin) {
+  if (const size_t end = word_end(text, begin)) return end;
   const Char first = char_at(text, begin);
   if (text[begin] == '\'') {
     if (const size_t size = contraction(text, begin, false)) return begin + size;
@@ -114,17 +153,18 @@ size_t cl100k_space_end(std::string_view text, size_t begin) {
 
 // The alternatives in the order of the expression, each reduced to a question about one or two characters.
 size_t cl100k_end(std::string_view text, size_t begin) {
+  if (const size_t end = word_end(text, begin)) return end;
   const char byte = text[begin];
   if (byte == '\'') {
     if (const size_t size = contraction(text, begin, true)) return begin + size;
   }
   const Char first = char_at(text, begin);
   const size_t second_at = begin + first.size;
-  if (first.kind == CharClass::kLetter) return run_end(text, second_at, CharClass::kLetter);
+  if (first.kind == CharClass::kLetter) return letters_end(text, second_at);
   if (first.kind == CharClass::kNumber) return digits_end(text, begin);
   const bool more = second_at < text.size();
   const Char second = more ? char_at(text, second_at) : Char{CharClass::kSpace, 0};
-  if (more && second.kind == CharClass::kLetter && !is_newline(byte)) return run_end(text, second_at + second.size, CharClass::kLetter);
+  if (more && second.kind == CharClass::kLetter && !is_newline(byte)) return letters_end(text, second_at + second.size);
   if (first.kind == CharClass::kOther) return symbols_end(text, second_at);
   if (byte == ' ' && more && second.kind == CharClass::kOther) return symbols_end(text, second_at);
   return cl100k_space_end(text, begin);

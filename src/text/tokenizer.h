@@ -22,7 +22,7 @@ enum class SpecialTokens { kParsed, kLiteral };
 class Tokenizer {
  public:
   // InputError when the file is missing; DataError, naming path and key, when it is no tokenizer.json or asks for something that we
-  // do not do (a normalizer, another pre-tokenizer pattern, dropout, ...): a part that we ignored would silently give other ids.
+  // do not do (docs/tokenizer.md): a part that we ignored would silently give other ids.
   static Tokenizer load(const std::filesystem::path& path);
   static Tokenizer parse(std::string_view json, const std::string& where);
 
@@ -39,6 +39,10 @@ class Tokenizer {
   std::string decode_bytes(std::span<const int32_t> ids, bool skip_special = false) const;  // the same before U+FFFD
   std::string_view token_bytes(int32_t id) const;                                           // empty for an id without a token
 
+  // What the file's post-processor template puts around a text; encode does not.
+  const std::vector<int32_t>& template_in_front() const;
+  const std::vector<int32_t>& template_behind() const;
+
   std::optional<int32_t> find_added(std::string_view content) const;  // an added token by its text
   bool is_special(int32_t id) const;
   int32_t end_of_text() const;                      // "<|endoftext|>"; DataError when the tokenizer has none
@@ -50,22 +54,32 @@ class Tokenizer {
   std::shared_ptr<const TokenizerModel> model_;
 };
 
-// Encodes many texts: keeps a bounded cache of short pieces. One a thread; the results do not depend on what was encoded before.
+// The bytes [begin, end) of the input that a token stands for.
+struct Span {
+  int64_t begin;
+  int64_t end;
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+// Encodes many texts: keeps bounded caches of pieces (1 MB). One a thread; the results do not depend on what was encoded before.
 class Encoder {
  public:
   explicit Encoder(const Tokenizer& tokenizer);
   Encoder(Encoder&&) noexcept;
   ~Encoder();
 
-  // Appends the ids of `text` to `ids`.
+  // Appends the ids of `text` to `ids`. DataError when the file has a pattern of its own that passes a limit on this text (regex.h).
   void encode(std::string_view text, SpecialTokens special, std::vector<int32_t>& ids);
 
- private:
-  struct Cache;
-  void encode_segment(std::string_view text, std::vector<int32_t>& ids);
+  // Also appends the place of each id. Spans do not decrease, and tile the text but for what the tokenizer drops: pieces that a split removes, bytes
+  // without a token. A token of a part of a character has those bytes; where NFC changed some bytes, the first token there has them all and the
+  // others have none; spaces that a token takes along (lstrip, rstrip) are its own, and a space that is put in front has no bytes.
+  void encode(std::string_view text, SpecialTokens special, std::vector<int32_t>& ids, std::vector<Span>& spans);
 
+ private:
+  struct State;
   Tokenizer tokenizer_;
-  std::unique_ptr<Cache> cache_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace dz::text

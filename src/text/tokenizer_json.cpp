@@ -1,10 +1,13 @@
 // Reading tokenizer.json: every part that we do not do is refused by name, because ignoring it would give other ids.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "text/byte_alphabet.h"
+#include "text/nfc.h"
 #include "text/tokenizer_model.h"
 
 namespace dz::text {
@@ -56,16 +59,16 @@ class Reader {
   int32_t id(const std::string& key, const json& value) const;
 
   void read_pipeline(TokenizerModel& model) const;
-  Pattern read_pre_tokenizer(const json& node, const std::string& key) const;
-  Pattern read_split(const json& node, const std::string& key) const;
-  void check_byte_level(const json& node, const std::string& key, bool use_regex) const;
   void check_bpe(const json& bpe) const;
   Vocabulary read_vocabulary(const json& bpe) const;
   void read_added(TokenizerModel& model, const Vocabulary& vocabulary) const;
+  AddedToken read_added_token(const json& item, const std::string& key) const;
+  void store_added(TokenizerModel& model) const;
   void read_merges(TokenizerModel& model, const json& bpe, const Vocabulary& vocabulary) const;
   std::pair<std::string_view, std::string_view> read_pair(const json& item, const std::string& key) const;
   void store_tokens(TokenizerModel& model, const Vocabulary& vocabulary) const;
   void store_alphabet(TokenizerModel& model, const json& bpe, const Vocabulary& vocabulary) const;
+  void store_whole_pieces(TokenizerModel& model, const Vocabulary& vocabulary, bool ignore_merges) const;
 
   const json& root_;
   const std::string& where_;
@@ -86,54 +89,21 @@ TokenizerModel Reader::read() {
   read_pipeline(model);
   const json& bpe = child(root_, "model");
   check_bpe(bpe);
-  model.ignore_merges = flag(bpe, "model.", "ignore_merges", false);
   const Vocabulary vocabulary = read_vocabulary(bpe);
   read_added(model, vocabulary);
   store_tokens(model, vocabulary);
   store_alphabet(model, bpe, vocabulary);
   read_merges(model, bpe, vocabulary);
+  store_whole_pieces(model, vocabulary, flag(bpe, "model.", "ignore_merges", false));
+  store_added(model);
   return model;
 }
 
 void Reader::read_pipeline(TokenizerModel& model) const {
-  for (const char* key : {"truncation", "padding", "normalizer"}) demand_null(root_, "", key);
-  // A ByteLevel post-processor only trims offsets, which we do not give; any other one would add ids.
-  const json& post = child(root_, "post_processor");
-  if (!post.is_null() && type_of(post) != "ByteLevel") fail("post_processor", shown(post), "null or ByteLevel; others are not supported");
-  const json& decoder = child(root_, "decoder");
-  if (type_of(decoder) != "ByteLevel") fail("decoder", shown(decoder), "ByteLevel");
-  model.pattern = read_pre_tokenizer(child(root_, "pre_tokenizer"), "pre_tokenizer");
-}
-
-Pattern Reader::read_pre_tokenizer(const json& node, const std::string& key) const {
-  const std::string type = type_of(node);
-  if (type == "ByteLevel") {
-    check_byte_level(node, key, true);
-    return Pattern::kGpt2;
-  }
-  const json& parts = child(node, "pretokenizers");
-  if (type != "Sequence" || !parts.is_array() || parts.size() != 2) fail(key, shown(node), "ByteLevel, or a Sequence of Split and ByteLevel");
-  const Pattern pattern = read_split(parts[0], key + ".pretokenizers[0]");
-  check_byte_level(parts[1], key + ".pretokenizers[1]", false);
-  return pattern;
-}
-
-Pattern Reader::read_split(const json& node, const std::string& key) const {
-  if (type_of(node) != "Split") fail(key, shown(node), "Split");
-  const json& regex = child(child(node, "pattern"), "Regex");
-  const std::optional<Pattern> pattern = regex.is_string() ? pattern_of(regex.get_ref<const std::string&>()) : std::nullopt;
-  if (!pattern) fail(key + ".pattern", shown(child(node, "pattern")), "the pattern of GPT-2 or of cl100k (dolma2); others are not supported");
-  // The patterns match every character, so keeping the matches and isolating them come to the same.
-  const json& behavior = child(node, "behavior");
-  const bool removed = behavior == "Removed" && flag(node, key + ".", "invert", false);
-  if (!removed && behavior != "Isolated") fail(key + ".behavior", shown(behavior), "Isolated, or Removed with invert: true");
-  return *pattern;
-}
-
-void Reader::check_byte_level(const json& node, const std::string& key, bool use_regex) const {
-  if (type_of(node) != "ByteLevel") fail(key, shown(node), "ByteLevel");
-  if (flag(node, key + ".", "add_prefix_space", true)) fail(key + ".add_prefix_space", "true", "false");
-  if (flag(node, key + ".", "use_regex", true) != use_regex) fail(key + ".use_regex", use_regex ? "false" : "true", use_regex ? "true" : "false");
+  for (const char* key : {"truncation", "padding"}) demand_null(root_, "", key);
+  json parts = json::object();
+  for (const char* key : {"normalizer", "pre_tokenizer", "post_processor", "decoder"}) parts[key] = child(root_, key);
+  model.pipeline = parse_pipeline(parts.dump(-1, ' ', false, json::error_handler_t::replace), where_);
 }
 
 void Reader::check_bpe(const json& bpe) const {
@@ -158,28 +128,49 @@ Reader::Vocabulary Reader::read_vocabulary(const json& bpe) const {
   return vocabulary;
 }
 
+AddedToken Reader::read_added_token(const json& item, const std::string& key) const {
+  const json& content = child(item, "content");
+  if (!content.is_string() || content.get_ref<const std::string&>().empty()) fail(key + ".content", shown(content), "a string that is not empty");
+  return {.content = content.get<std::string>(),
+          .id = id(key + ".id", child(item, "id")),
+          .special = flag(item, key + ".", "special", false),
+          .normalized = flag(item, key + ".", "normalized", true),
+          .single_word = flag(item, key + ".", "single_word", false),
+          .lstrip = flag(item, key + ".", "lstrip", false),
+          .rstrip = flag(item, key + ".", "rstrip", false)};
+}
+
+// The library does not take the ids of added tokens from the file: a token of the vocabulary has its id, another one the next that is free.
 void Reader::read_added(TokenizerModel& model, const Vocabulary& vocabulary) const {
   const json& items = child(root_, "added_tokens");
   if (items.is_null()) return;
   if (!items.is_array()) fail("added_tokens", shown(items), "a list");
+  const auto size = static_cast<int64_t>(vocabulary.size());
+  int64_t next = size;
+  std::unordered_set<std::string_view> contents;
   for (size_t i = 0; i < items.size(); ++i) {
     const std::string key = "added_tokens[" + std::to_string(i) + "]";
-    const json& item = items[i];
-    const json& content = child(item, "content");
-    if (!content.is_string()) fail(key + ".content", shown(content), "a string");
-    AddedToken token{.content = content.get<std::string>(),
-                     .id = id(key + ".id", child(item, "id")),
-                     .special = flag(item, key + ".", "special", false),
-                     .normalized = flag(item, key + ".", "normalized", true)};
-    for (const char* option : {"single_word", "lstrip", "rstrip"})
-      if (flag(item, key + ".", option, false)) fail(key + "." + option, "true", "false; the other is not supported");
+    AddedToken token = read_added_token(items[i], key);
+    if (!contents.insert(child(items[i], "content").get_ref<const std::string&>()).second) fail(key + ".content", token.content, "each token once");
     const auto known = vocabulary.find(token.content);
-    if (known != vocabulary.end() && known->second != token.id)
-      fail(key + ".id", std::to_string(token.id), std::to_string(known->second) + ", the id of " + shown(content) + " in model.vocab");
-    (token.normalized ? model.normalized_matcher : model.raw_matcher).add(token);
+    const int64_t expected = known != vocabulary.end() ? known->second : next;
+    if (token.id != expected)
+      fail(key + ".id", std::to_string(token.id),
+           std::to_string(expected) + (known != vocabulary.end() ? ", its id in model.vocab" : ", the next free id, which the library gives it"));
+    std::string normal;
+    Edits edits;
+    token.text = token.normalized && model.pipeline.nfc && normalize_nfc(token.content, normal, edits) ? normal : token.content;
+    next = std::max({next, size, static_cast<int64_t>(token.id) + 1});
     model.added.push_back(std::move(token));
   }
   std::stable_sort(model.added.begin(), model.added.end(), [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+}
+
+// Special tokens first: of two that the normalizer makes equal, the library finds the first in this order.
+void Reader::store_added(TokenizerModel& model) const {
+  for (const bool special : {true, false})
+    for (const AddedToken& token : model.added)
+      if (token.special == special) (token.normalized ? model.normalized_matcher : model.raw_matcher).add(token);
 }
 
 void Reader::store_tokens(TokenizerModel& model, const Vocabulary& vocabulary) const {
@@ -201,7 +192,10 @@ void Reader::store_tokens(TokenizerModel& model, const Vocabulary& vocabulary) c
     taken[index] = true;
   };
   for (const auto& [token, id] : vocabulary) place(token, id, false);
-  for (const AddedToken& token : model.added) place(token.content, token.id, true);
+  for (const AddedToken& token : model.added) {
+    place(token.content, token.id, true);
+    spelling[static_cast<size_t>(token.id)] = token.text;
+  }
   if (taken.empty()) fail("model.vocab", "no token", "at least one");
 
   model.special.assign(taken.size(), false);
@@ -213,9 +207,24 @@ void Reader::store_tokens(TokenizerModel& model, const Vocabulary& vocabulary) c
     model.token_bytes += bytes ? std::string_view(*bytes) : token;
     model.token_begins.push_back(static_cast<int64_t>(model.token_bytes.size()));
   }
-  if (!model.ignore_merges) return;
-  for (const auto& [token, id] : vocabulary)
-    if (std::optional<std::string> bytes = bytes_of_spelling(token)) model.whole_pieces.emplace(*std::move(bytes), id);
+}
+
+void Reader::store_whole_pieces(TokenizerModel& model, const Vocabulary& vocabulary, bool ignore_merges) const {
+  model.whole_pieces.reserve(static_cast<int64_t>(vocabulary.size()));
+  std::vector<int32_t> symbols;
+  for (const auto& [token, id] : vocabulary) {
+    const std::optional<std::string> bytes = bytes_of_spelling(token);
+    if (!bytes || bytes->empty()) continue;
+    if (!ignore_merges) {
+      if (bytes->size() > PieceKey::kMaxSize) continue;
+      merge_piece(model, *bytes, symbols);
+      if (symbols != std::vector<int32_t>{id}) continue;
+    }
+    if (bytes->size() <= PieceKey::kMaxSize)
+      model.whole_pieces.set(*bytes, id);
+    else
+      model.whole_longer.emplace(model.bytes_of(id), id);
+  }
 }
 
 void Reader::store_alphabet(TokenizerModel& model, const json& bpe, const Vocabulary& vocabulary) const {
@@ -226,6 +235,7 @@ void Reader::store_alphabet(TokenizerModel& model, const json& bpe, const Vocabu
     model.byte_ids[static_cast<size_t>(byte)] = it == vocabulary.end() ? -1 : it->second;
     complete = complete && it != vocabulary.end();
   }
+  model.drops_bytes = !complete;
   // With all 256 bytes nothing is unknown, and these options do nothing.
   if (complete) return;
   demand_null(bpe, "model.", "unk_token");
@@ -284,22 +294,6 @@ int nesting(std::string_view text) {
 }
 
 }  // namespace
-
-void AddedMatcher::add(const AddedToken& token) {
-  if (token.content.empty()) return;
-  std::vector<AddedToken>& tokens = by_first_byte_[static_cast<unsigned char>(token.content[0])];
-  const auto after = std::find_if(tokens.begin(), tokens.end(), [&](const AddedToken& other) { return other.content.size() < token.content.size(); });
-  tokens.insert(after, token);
-  empty_ = false;
-}
-
-std::optional<AddedMatcher::Match> AddedMatcher::find(std::string_view text, size_t from) const {
-  if (empty_) return std::nullopt;
-  for (size_t i = from; i < text.size(); ++i)
-    for (const AddedToken& token : by_first_byte_[static_cast<unsigned char>(text[i])])
-      if (text.substr(i).starts_with(token.content)) return Match{i, &token};
-  return std::nullopt;
-}
 
 TokenizerModel parse_tokenizer_json(std::string_view text, const std::string& where) {
   if (nesting(text) > kMaxNesting)

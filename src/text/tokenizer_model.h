@@ -3,58 +3,46 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "text/added_tokens.h"
 #include "text/bpe.h"
-#include "text/splitter.h"
+#include "text/pieces.h"
+#include "text/pipeline.h"
 
 namespace dz::text {
-
-struct AddedToken {
-  std::string content;
-  int32_t id = 0;
-  bool special = false;
-  bool normalized = false;
-};
-
-// Finds the leftmost added token in a text, of those that start there the longest.
-class AddedMatcher {
- public:
-  void add(const AddedToken& token);  // an empty content is never found
-  struct Match {
-    size_t begin;
-    const AddedToken* token;
-  };
-  std::optional<Match> find(std::string_view text, size_t from) const;
-  bool empty() const { return empty_; }
-
- private:
-  std::array<std::vector<AddedToken>, 256> by_first_byte_;  // longest first
-  bool empty_ = true;
-};
 
 struct TokenizerModel {
   std::string where;
   std::string sha256;
-  Pattern pattern = Pattern::kCl100k;
+  Pipeline pipeline;
   std::array<int32_t, 256> byte_ids{};  // -1: a byte outside the alphabet, dropped by the encoder as in the library
+  bool drops_bytes = false;
   MergeTable merges;
-  bool ignore_merges = false;                             // a piece that is a token is that token, whatever the merges say
-  std::unordered_map<std::string, int32_t> whole_pieces;  // only with ignore_merges
-  std::string token_bytes;                                // of all tokens, one after another
-  std::vector<int64_t> token_begins;                      // vocab_size + 1
-  std::vector<bool> special;                              // vocab_size
-  std::vector<AddedToken> added;                          // by id
-  AddedMatcher raw_matcher;                               // tokens searched in the text as it is,
-  AddedMatcher normalized_matcher;                        // and then those that a normalizer would come before (there is none)
+  // Pieces that are one token: with ignore_merges all that are in the vocabulary, else those that the merges lead to. Where a piece is in neither,
+  // the merges decide.
+  WholePieces whole_pieces;                                    // of up to 15 bytes
+  std::unordered_map<std::string_view, int32_t> whole_longer;  // with ignore_merges; views of token_bytes
+  std::string token_bytes;                                     // of all tokens, one after another
+  std::vector<int64_t> token_begins;                           // vocab_size + 1
+  std::vector<bool> special;                                   // vocab_size
+  std::vector<AddedToken> added;                               // by id
+  AddedMatcher raw_matcher;                                    // tokens searched in the text as it is,
+  AddedMatcher normalized_matcher;                             // and then those that the normalizer comes before
 
   int64_t vocab_size() const { return static_cast<int64_t>(special.size()); }
+  std::string_view bytes_of(int32_t id) const {  // of an id below vocab_size
+    const auto begin = static_cast<size_t>(token_begins[static_cast<size_t>(id)]);
+    return std::string_view(token_bytes).substr(begin, static_cast<size_t>(token_begins[static_cast<size_t>(id) + 1]) - begin);
+  }
 };
 
 TokenizerModel parse_tokenizer_json(std::string_view json, const std::string& where);
+
+// Ids of one piece by its merges alone.
+void merge_piece(const TokenizerModel& model, std::string_view piece, std::vector<int32_t>& symbols);
 
 }  // namespace dz::text

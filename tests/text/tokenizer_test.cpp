@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "references.h"
 #include "text/golden.h"
 #include "text/tokenizer_model.h"
 #include "text/unicode.h"
@@ -64,41 +63,6 @@ TEST(Tokenizer, TextsOfDolma2RoundTrip) {
     const std::string text = row["text"];
     EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
     EXPECT_EQ(tokenizer.decode(tokenizer.encode_ordinary(text)), text);
-  }
-}
-
-TEST(Tokenizer, IdsOfDolma2) {
-  DZ_REFERENCE(path, "tokenizers/allenai_dolma2.json");
-  const Tokenizer tokenizer = Tokenizer::load(path);
-  const nlohmann::json golden = golden_json("dolma2.json");
-  ASSERT_EQ(golden["rows"].size(), 412u);
-  for (const auto& row : golden["rows"]) {
-    const std::string text = row["text"];
-    const Ids ids = row["ids"];
-    EXPECT_EQ(tokenizer.encode(text), ids) << text;
-    EXPECT_EQ(literal_ids(tokenizer, text), row.value("ids_special_as_text", ids)) << text;
-    EXPECT_EQ(tokenizer.decode(ids), text);
-    EXPECT_EQ(tokenizer.decode(ids, true), row.value("decoded_skip_special", text));
-  }
-}
-
-TEST(Tokenizer, IllFormedBytesOfDolma2) {
-  DZ_REFERENCE(path, "tokenizers/allenai_dolma2.json");
-  const Tokenizer tokenizer = Tokenizer::load(path);
-  for (const auto& row : golden_json("dolma2.json")["invalid_utf8"]) {
-    std::string text = from_hex(row["bytes_hex"]);
-    EXPECT_EQ(replace_invalid_utf8(text), row["replacements"].get<int64_t>());
-    EXPECT_EQ(text, row["replaced"].get<std::string>());
-    EXPECT_EQ(tokenizer.encode(text), row["ids"].get<Ids>());
-  }
-}
-
-TEST(Tokenizer, DecodesOfDolma2) {
-  DZ_REFERENCE(path, "tokenizers/allenai_dolma2.json");
-  const Tokenizer tokenizer = Tokenizer::load(path);
-  for (const auto& row : golden_json("dolma2.json")["decode"]) {
-    EXPECT_EQ(tokenizer.decode(row["ids"].get<Ids>()), row["text"].get<std::string>());
-    EXPECT_EQ(tokenizer.decode(row["ids"].get<Ids>(), true), row["text_skip_special"].get<std::string>());
   }
 }
 
