@@ -2,12 +2,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
+#include <functional>
 #include <memory>
 
 #include "base/error.h"
 #include "cli/cli.h"
+#include "text/id_lines.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 
@@ -26,24 +30,54 @@ void write_stdout(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) throw IoError("standard output: writing failed");
 }
 
+using FileHandle = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+// A file of JSON lines, "-" for standard input: what each line gives goes to standard output at once.
+void each_json_line(const std::string& path, const std::function<void(std::string_view, const std::string&)>& each) {
+  if (path == "-") return text::for_each_line(stdin, "standard input", each);
+  const FileHandle file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file) throw InputError(path + ": " + std::strerror(errno));
+  text::for_each_line(file.get(), path, each);
+}
+
+void write_part(std::string_view part) {
+  if (std::fwrite(part.data(), 1, part.size(), stdout) != part.size()) throw IoError("standard output: writing failed");
+}
+
 struct EncodeOptions {
   std::string tokenizer;
   std::string text;
+  std::string jsonl;
   bool ordinary = false;
+  bool offsets = false;
+  bool add_special_tokens = false;
 };
+
+void run_encode_lines(const EncodeOptions& options, const text::Tokenizer& tokenizer) {
+  text::LineEncoder encoder(tokenizer, {.special = options.ordinary ? text::SpecialTokens::kLiteral : text::SpecialTokens::kParsed,
+                                        .offsets = options.offsets,
+                                        .special_around = options.add_special_tokens});
+  each_json_line(options.jsonl, [&](std::string_view line, const std::string& where) { encoder.encode(line, where, write_part); });
+}
 
 void run_encode(const EncodeOptions& options, bool has_text) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.tokenizer);
+  if (!options.jsonl.empty()) return run_encode_lines(options, tokenizer);
   std::string text = has_text ? options.text : read_stdin();
   if (const int64_t replaced = text::replace_invalid_utf8(text))
     fmt::print(stderr, "note: {} ill-formed UTF-8 sequences replaced by U+FFFD\n", replaced);
-  const std::vector<int32_t> ids = options.ordinary ? tokenizer.encode_ordinary(text) : tokenizer.encode(text);
+  std::vector<int32_t> ids = options.ordinary ? tokenizer.encode_ordinary(text) : tokenizer.encode(text);
+  if (options.add_special_tokens) {
+    ids.insert(ids.begin(), tokenizer.template_in_front().begin(), tokenizer.template_in_front().end());
+    ids.insert(ids.end(), tokenizer.template_behind().begin(), tokenizer.template_behind().end());
+  }
   write_stdout(fmt::format("{}\n", fmt::join(ids, " ")));
 }
 
 struct DecodeOptions {
   std::string tokenizer;
   std::vector<std::string> ids;
+  std::string jsonl;
   bool skip_special = false;
 };
 
@@ -69,6 +103,12 @@ std::vector<int32_t> parse_ids(std::string_view text) {
 
 void run_decode(const DecodeOptions& options) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.tokenizer);
+  if (!options.jsonl.empty()) {
+    each_json_line(options.jsonl, [&](std::string_view line, const std::string& where) {
+      text::decode_line(tokenizer, options.skip_special, line, where, write_part);
+    });
+    return;
+  }
   const std::vector<int32_t> ids = parse_ids(options.ids.empty() ? read_stdin() : fmt::format("{}", fmt::join(options.ids, " ")));
   int64_t unknown = 0;
   for (const int32_t id : ids) unknown += tokenizer.token_bytes(id).empty();
@@ -84,7 +124,11 @@ void add_encode(CLI::App& app) {
   verb->add_option("--tokenizer", options->tokenizer, "tokenizer.json")->required();
   CLI::Option* text = verb->add_option("--text", options->text, "the text; without it, all of standard input");
   verb->add_flag("--ordinary", options->ordinary, "take special tokens such as <|endoftext|> literally, as tokenize does");
-  verb->footer("Prints the ids on one line. Nothing is added in front or behind.");
+  CLI::Option* jsonl = verb->add_option("--jsonl", options->jsonl, "lines {\"text\": ..} or {\"bytes_hex\": ..} (- for standard input)");
+  jsonl->excludes(text);
+  verb->add_flag("--offsets", options->offsets, "with --jsonl: also the bytes [begin, end) of each token")->needs(jsonl);
+  verb->add_flag("--add-special-tokens", options->add_special_tokens, "put what the file's template has around the text");
+  verb->footer("Prints the ids on one line; with --jsonl, {\"ids\": [..]} for each line. Nothing is added in front or behind unless asked for.");
   verb->callback([options, text] { run_encode(*options, text->count() > 0); });
 }
 
@@ -92,7 +136,8 @@ void add_decode(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("decode", "token ids to text");
   auto options = std::make_shared<DecodeOptions>();
   verb->add_option("--tokenizer", options->tokenizer, "tokenizer.json")->required();
-  verb->add_option("IDS", options->ids, "ids; without them, standard input");
+  CLI::Option* ids = verb->add_option("IDS", options->ids, "ids; without them, standard input");
+  verb->add_option("--jsonl", options->jsonl, "lines {\"ids\": [..]} (- for standard input) to lines {\"text\": ..}")->excludes(ids);
   verb->add_flag("--skip-special", options->skip_special, "leave special tokens out");
   verb->footer("Prints the bytes of the text as they are; ids that do not form UTF-8 give U+FFFD.");
   verb->callback([options] { run_decode(*options); });

@@ -57,6 +57,41 @@ TEST_F(TextVerbs, TrainWritesTheFileOfTheLibrary) {
   }
 }
 
+TEST_F(TextVerbs, LinesOfTextsAndIds) {
+  const std::string tokenizer = "--tokenizer '" + golden_ + "mixed-512.json' --jsonl ";
+  write_file_atomic(folder_ / "in.jsonl", "{\"text\": \"a<|endoftext|>\"}\n\n{\"bytes_hex\": \"61ff\", \"id\": 7}\r\n{\"text\": \"\"}");
+  EXPECT_EQ(
+      deltazero("encode " + tokenizer + "in.jsonl --offsets").text,
+      "{\"ids\": [66, 0], \"offsets\": [[0, 1], [1, 14]]}\n{\"ids\": [66, 509], \"offsets\": [[0, 1], [1, 2]]}\n{\"ids\": [], \"offsets\": []}\n");
+  EXPECT_EQ(deltazero("encode --ordinary " + tokenizer + "in.jsonl | head -n 1").text.find("{\"ids\": [66, 29, "), 0u);
+  EXPECT_EQ(deltazero("encode " + tokenizer + "- < in.jsonl | '" DZ_BINARY "' decode " + tokenizer + "-").text,
+            "{\"text\": \"a<|endoftext|>\"}\n{\"text\": \"a\uFFFD\"}\n{\"text\": \"\"}\n");
+  EXPECT_EQ(deltazero("encode " + tokenizer + "- < in.jsonl | '" DZ_BINARY "' decode --skip-special " + tokenizer + "- | head -n 1").text,
+            "{\"text\": \"a\"}\n");
+}
+
+TEST_F(TextVerbs, BadLinesAreNamedByFileAndNumber) {
+  const std::string tokenizer = " --tokenizer '" + golden_ + "mixed-512.json' --jsonl ";
+  const std::pair<const char*, const char*> kLines[] = {{"encode", "[1]"},
+                                                        {"encode", "{\"text\": 1}"},
+                                                        {"encode", "{}"},
+                                                        {"encode", "{\"bytes_hex\": \"6\"}"},
+                                                        {"encode", "{\"bytes_hex\": \"6g\"}"},
+                                                        {"encode", "{\"text\": \"a"},
+                                                        {"decode", "{\"ids\": 1}"},
+                                                        {"decode", "{\"ids\": [-1]}"},
+                                                        {"decode", "{\"ids\": [3000000000]}"},
+                                                        {"decode", "7"}};
+  for (const auto& [verb, line] : kLines) {
+    write_file_atomic(folder_ / "in.jsonl", std::string(verb == std::string("encode") ? "{\"text\": \"\"}" : "{\"ids\": []}") + "\n" + line + "\n");
+    const Outcome outcome = deltazero(verb + tokenizer + "in.jsonl");
+    EXPECT_EQ(outcome.code, 65) << line;
+    EXPECT_NE(outcome.text.find("in.jsonl:2"), std::string::npos) << outcome.text;
+  }
+  EXPECT_EQ(deltazero("encode" + tokenizer + "missing.jsonl").code, 66);
+  EXPECT_EQ(deltazero("encode --text a" + tokenizer + "in.jsonl").code, 64);
+}
+
 TEST_F(TextVerbs, BenchEncodesTheDocumentsOfTheYardsticks) {
   // 3 documents of 20,000 bytes and more, cut behind the line end; a NEL (C2 85) ends a line, as in Python.
   write_file_atomic(folder_ / "text.txt", std::string(19999, 'a') + "\r\n" + std::string(20000, 'b') + "\xC2\x85" + "c");
@@ -95,7 +130,7 @@ TEST_F(TextVerbs, MistakesHaveOneMessageAndTheirExitCode) {
     const char* says;
   };
   write_file_atomic(folder_ / "bad.json", "{\"version\":\"1.0\"}");
-  write_file_atomic(folder_ / "bad.jsonl", "{\"text\":\"a\"}\n{\"txt\":\"b\"}\n");
+  write_file_atomic(folder_ / "bad.jsonl", "{\"text\": \"a\"}\n{\"txt\":\"b\"}\n");
   write_file_atomic(folder_ / "blank.txt", " \n");
   dz::create_directories(folder_ / "foreign");
   write_file_atomic(folder_ / "foreign/thesis.doc", "mine");

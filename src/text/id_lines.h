@@ -1,0 +1,41 @@
+// JSON lines of texts to JSON lines of ids, and back: what other programs compare tokenizers through.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "text/tokenizer.h"
+
+namespace dz::text {
+
+struct EncodeLinesOptions {
+  SpecialTokens special = SpecialTokens::kParsed;
+  bool offsets = false;         // [begin, end) of each token in bytes of the text, or of the bytes that bytes_hex spells
+  bool special_around = false;  // the post-processor's template
+};
+
+using Sink = std::function<void(std::string_view)>;
+
+// Lines {"text": ".."} or {"bytes_hex": ".."}; other keys are ignored. Gives {"ids": [..]} and, when asked for, "offsets": [[b, e], ..].
+// Bytes that are no UTF-8 become U+FFFD, one for each maximal ill-formed part. DataError naming `where`.
+class LineEncoder {
+ public:
+  LineEncoder(const Tokenizer& tokenizer, EncodeLinesOptions options);
+  ~LineEncoder();
+  void encode(std::string_view line, const std::string& where, const Sink& sink);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// A line {"ids": [..]} to a line {"text": ".."}; DataError naming `where`.
+void decode_line(const Tokenizer& tokenizer, bool skip_special, std::string_view line, const std::string& where, const Sink& sink);
+
+// Calls `each` for the lines of `file` that are not blank, with "name:line". IoError; DataError for a line above 1 GiB.
+void for_each_line(std::FILE* file, const std::string& name, const std::function<void(std::string_view, const std::string&)>& each);
+
+}  // namespace dz::text
