@@ -60,9 +60,9 @@ TEST_F(TextVerbs, TrainWritesTheFileOfTheLibrary) {
 TEST_F(TextVerbs, LinesOfTextsAndIds) {
   const std::string tokenizer = "--tokenizer '" + golden_ + "mixed-512.json' --jsonl ";
   write_file_atomic(folder_ / "in.jsonl", "{\"text\": \"a<|endoftext|>\"}\n\n{\"bytes_hex\": \"61ff\", \"id\": 7}\r\n{\"text\": \"\"}");
-  EXPECT_EQ(
-      deltazero("encode " + tokenizer + "in.jsonl --offsets").text,
-      "{\"ids\": [66, 0], \"offsets\": [[0, 1], [1, 14]]}\n{\"ids\": [66, 509], \"offsets\": [[0, 1], [1, 2]]}\n{\"ids\": [], \"offsets\": []}\n");
+  EXPECT_EQ(deltazero("encode " + tokenizer + "in.jsonl --offsets").text,
+            "{\"ids\": [66, 0], \"offsets\": [[0, 1], [1, 14]]}\n{\"ids\": [66, 173, 125, 123], \"offsets\": [[0, 1], [1, 2], [2, 2], [2, "
+            "2]]}\n{\"ids\": [], \"offsets\": []}\n");
   EXPECT_EQ(deltazero("encode --ordinary " + tokenizer + "in.jsonl | head -n 1").text.find("{\"ids\": [66, 29, "), 0u);
   EXPECT_EQ(deltazero("encode " + tokenizer + "- < in.jsonl | '" DZ_BINARY "' decode " + tokenizer + "-").text,
             "{\"text\": \"a<|endoftext|>\"}\n{\"text\": \"a\uFFFD\"}\n{\"text\": \"\"}\n");
