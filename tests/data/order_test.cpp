@@ -166,48 +166,5 @@ TEST(KeyedOrder, IsPlainWithoutShuffle) {
   EXPECT_EQ(order->batch(2), (Ids{3, 4, 0}));
 }
 
-TEST(OrderDialects, HaveNames) {
-  for (const Dialect dialect : {Dialect::kKeyed, Dialect::kOlmoCore, Dialect::kMaxText}) EXPECT_EQ(dialect_named(name_of(dialect)), dialect);
-  const std::string message = test::message_of<ConfigError>([] { dialect_named("olmo"); });
-  EXPECT_NE(message.find("found 'olmo', expected keyed, olmo-core or maxtext"), std::string::npos) << message;
-}
-
-// The three never agree: another rule of seeds, of epochs and of slices.
-TEST(OrderDialects, Differ) {
-  std::set<Ids> orders;
-  for (const Dialect dialect : {Dialect::kKeyed, Dialect::kOlmoCore, Dialect::kMaxText})
-    orders.insert(make_order({.dialect = dialect, .instances = 20, .batch = 20, .seed = 1})->batch(1));
-  EXPECT_EQ(orders.size(), 3u);
-}
-
-// Rows 34 and 35, in each dialect: seeds and epochs give other permutations of the same set, none of them the identity.
-TEST(OrderDialects, SeedAndEpochMatter) {
-  for (const Dialect dialect : {Dialect::kKeyed, Dialect::kOlmoCore, Dialect::kMaxText}) {
-    std::set<Ids> orders;
-    Ids identity(11);
-    std::iota(identity.begin(), identity.end(), 0);
-    orders.insert(identity);
-    for (uint64_t seed = 0; seed < 10; ++seed) {
-      // OLMo-core's seed + epoch gives epoch 2 of seed 0 the order of epoch 1 of seed 1: seeds 100 apart do not meet here.
-      const auto order = make_order({.dialect = dialect, .instances = 11, .batch = 11, .seed = 100 * seed});
-      for (int64_t step = 1; step <= 10; ++step) {
-        Ids ids = order->batch(step);
-        EXPECT_EQ(order->epoch(step), step - 1 + first_epoch_of(dialect));
-        orders.insert(ids);
-        std::sort(ids.begin(), ids.end());
-        EXPECT_EQ(ids, identity);
-      }
-    }
-    EXPECT_EQ(orders.size(), 101u) << name_of(dialect);
-  }
-}
-
-TEST(OrderDialects, SeedsOfAnySize) {
-  const BigSeed seed = BigSeed::parse("1361129467683753853853498429727072845827", "seed");
-  for (const Dialect dialect : {Dialect::kOlmoCore, Dialect::kMaxText})
-    EXPECT_EQ(make_order({.dialect = dialect, .instances = 9, .batch = 9, .seed = seed})->batch(1).size(), 9u);
-  EXPECT_THROW(make_order({.instances = 9, .batch = 9, .seed = seed}), ConfigError);
-}
-
 }  // namespace
 }  // namespace dz::data

@@ -155,6 +155,7 @@ TEST(Vsl, AnEpochHasEveryInstanceOnceAndBatchesOfOneLength) {
     for (; order->epoch(step) == 3; ++step) {
       const Numbers batch = order->batch(step);
       for (const int64_t id : batch) EXPECT_EQ(dataset->length(id), dataset->length(batch.front()));
+      EXPECT_EQ(order->position(step), std::ssize(batches));
       batches.insert(batches.end(), batch.begin(), batch.end());
     }
     EXPECT_TRUE(std::equal(batches.begin(), batches.end(), whole.begin()));
