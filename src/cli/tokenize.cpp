@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/cli.h"
@@ -18,6 +20,7 @@ struct Options {
   std::string tokenizer;
   std::vector<std::string> inputs;
   std::string out;
+  std::string special = "literal", eos, bos = "none";
   data::TokenizeSettings settings;
 };
 
@@ -47,32 +50,60 @@ void print_table(const data::TokenizeResult& result) {
   if (result.sources.size() > 1) print_row(total);
 }
 
-void warn(const data::TokenizeCounts& row, double held_out) {
+void warn(const data::TokenizeCounts& row, const Options& options) {
   warn_about(row.name, row.text);
+  const bool parsed = options.special == "parse";
   if (row.documents_with_special_text > 0)
-    fmt::print(stderr, "warning: {}: {} documents spell out a special token such as <|endoftext|>; it was encoded as text, not as the token\n",
-               row.name, row.documents_with_special_text);
-  if (held_out > 0 && row.documents[1] == 0)
-    fmt::print(stderr, "warning: {}: its {} document is all for training; more documents are needed for --held-out {}\n", row.name, row.documents[0],
-               held_out);
+    fmt::print(stderr, "warning: {}: {} documents spell out a special token such as <|endoftext|>, {} of them the one that ends documents; {}\n",
+               row.name, row.documents_with_special_text, row.documents_with_eos_text,
+               parsed ? "each became the token, and so the end of a document" : "it was encoded as text, not as the token");
+  if (options.settings.held_out > 0 && row.documents[1] == 0)
+    fmt::print(stderr, "warning: {}: its {} documents are all for training; more of them are needed for --held-out {}\n", row.name, row.documents[0],
+               options.settings.held_out);
+}
+
+// An id, or the text of an added token.
+int32_t parse_token(const std::string& option, const std::string& value, const text::Tokenizer& tokenizer) {
+  if (const std::optional<int32_t> id = tokenizer.find_added(value)) return *id;
+  int32_t id = -1;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), id);
+  if (error == std::errc() && end == value.data() + value.size() && id >= 0 && id < tokenizer.vocab_size()) return id;
+  throw UsageError(Complaint{.where = option,
+                             .found = value,
+                             .expected = fmt::format("an id below {}, or a special token of the tokenizer", tokenizer.vocab_size()),
+                             .hint = ""});
+}
+
+data::TokenizeSettings settings_of(const Options& options, const text::Tokenizer& tokenizer) {
+  data::TokenizeSettings settings = options.settings;
+  if (!(settings.held_out >= 0 && settings.held_out < 1)) {
+    throw UsageError(
+        Complaint{.where = "--held-out", .found = fmt::format("{}", settings.held_out), .expected = "a share from 0 to 0.999", .hint = ""});
+  }
+  settings.tokenizer_json = read_file(options.tokenizer);
+  if (options.special == "parse") settings.special = text::SpecialTokens::kParsed;
+  if (!options.eos.empty()) {
+    settings.eos = parse_token("--eos", options.eos, tokenizer);
+  } else if (!tokenizer.find_added("<|endoftext|>")) {
+    throw UsageError(Complaint{
+        .where = "--eos", .found = "a tokenizer without <|endoftext|>", .expected = "the token that ends a document", .hint = "name it: --eos ID"});
+  }
+  if (options.bos != "none") settings.bos = parse_token("--bos", options.bos, tokenizer);
+  return settings;
 }
 
 void run(const Options& options) {
-  if (!(options.settings.held_out >= 0 && options.settings.held_out < 1)) {
-    throw UsageError(
-        Complaint{.where = "--held-out", .found = fmt::format("{}", options.settings.held_out), .expected = "a share from 0 to 0.999", .hint = ""});
-  }
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.tokenizer);
+  const data::TokenizeSettings settings = settings_of(options, tokenizer);
   std::vector<data::TextSource> sources;
   for (CorpusInput& input : parse_inputs(options.inputs)) sources.push_back({std::move(input.name), std::move(input.paths)});
-  ProgressLine line;
-  data::TokenizeSettings settings = options.settings;
-  settings.tokenizer_json = read_file(options.tokenizer);
-  const data::TokenizeResult result = data::tokenize(tokenizer, sources, options.out, settings, [&](const std::string& name, int64_t bytes) {
-    line.show(fmt::format("tokenizing  {}  {:.1f} MB", name, static_cast<double>(bytes) * 1e-6));
-  });
-  line.show("");
-  for (const data::TokenizeCounts& row : result.sources) warn(row, options.settings.held_out);
+  ProgressBar bar("tokenizing");
+  const data::TokenizeHooks hooks{
+      .progress = [&](const data::TokenizeProgress& at) { bar.show(std::string(at.source), at.input_bytes, at.input_bytes_total, at.text_bytes); },
+      .notice = [&](const std::string& text) { fmt::print(stderr, "note: {}: {}\n", options.out, text); }};
+  const data::TokenizeResult result = data::tokenize(tokenizer, sources, options.out, settings, hooks);
+  bar.clear();
+  for (const data::TokenizeCounts& row : result.sources) warn(row, options);
   print_table(result);
   fmt::print("shards  {}  {} tokens to train on, {} held out  digest {}\n", options.out, result.manifest.tokens(data::Split::kTrain),
              result.manifest.tokens(data::Split::kHeldOut), result.manifest.digest());
@@ -90,9 +121,25 @@ void add_tokenize(CLI::App& app) {
   verb->add_option("--held-out", options->settings.held_out, "share of the documents to keep out of training, by the hash of their text")
       ->check(CLI::Range(0.0, 0.999))
       ->capture_default_str();
-  verb->add_option("--field", options->settings.extract.field, "field of a JSON line that holds the text")->capture_default_str();
+  verb->add_option("--field", options->settings.extract.field, "field of a JSON line that holds the text; doc.body is body inside doc")
+      ->capture_default_str();
+  verb->add_option("--id-field", options->settings.extract.id_field, "field of a JSON line that names the document")->capture_default_str();
+  verb->add_flag("--strip", options->settings.extract.strip, "white space off both ends of each document, as Dolma does");
+  verb->add_flag("--skip-bad-lines", options->settings.extract.skip_bad_lines, "count lines without a document rather than stop at the first");
+  verb->add_option("--special-tokens", options->special, "literal: <|endoftext|> in a text is text; parse: it is the token, as in Dolma")
+      ->check(CLI::IsMember({"literal", "parse"}))
+      ->capture_default_str();
+  verb->add_option("--eos", options->eos, "token behind each document, by id or text; default: <|endoftext|>");
+  verb->add_option("--bos", options->bos, "token in front of each document, or none")->capture_default_str();
+  constexpr int64_t kMostTokens = int64_t{1} << 40;
+  verb->add_option("--max-shard-tokens", options->settings.shard_tokens, "of a token file")
+      ->check(CLI::Range(int64_t{1}, kMostTokens))
+      ->capture_default_str();
+  verb->add_flag("--whole-documents", options->settings.whole_documents, "no document goes over two files");
   verb->add_option("--threads", options->settings.threads, "the result does not depend on it")->check(CLI::Range(1, 1024));
-  verb->footer("Each document is followed by <|endoftext|>. NAME is the source by which losses are reported; default: the base name of PATH.");
+  verb->footer(
+      "NAME is the source by which losses are reported; default: the base name of PATH. Cut off at any moment, the same command goes on where it "
+      "was.");
   verb->callback([options] { run(*options); });
 }
 

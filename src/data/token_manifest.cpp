@@ -17,6 +17,12 @@ constexpr const char* kFormat = "deltazero-tokens-1";
 // Far above any corpus, and small enough that a byte count or a sum of two never leaves int64.
 constexpr int64_t kMostTokens = int64_t{1} << 60;
 
+bool stays_inside(const std::string& path) {
+  const fs::path parsed(path);
+  return !path.empty() && parsed.is_relative() && path.find('\0') == std::string::npos &&
+         std::none_of(parsed.begin(), parsed.end(), [](const fs::path& part) { return part == ".."; });
+}
+
 // Access to a JSON object that reports the path of the key that is wrong.
 class Reader {
  public:
@@ -42,6 +48,17 @@ class Reader {
     if (!value.is_string()) fail(key, value.type_name(), "a string");
     return value.get<std::string>();
   }
+  bool has(const char* key) const { return json_.contains(key); }
+  std::string sha256(const char* key) const {
+    const std::string digits = text(key);
+    if (digits.size() != 64) fail(key, digits, "64 hexadecimal digits");
+    return digits;
+  }
+  std::string path(const char* key) const {
+    const std::string path = text(key);
+    if (!stays_inside(path)) fail(key, path, "a path inside the directory");
+    return path;
+  }
   const Json& list(const char* key) const {
     const Json& value = at(key);
     if (!value.is_array()) fail(key, value.type_name(), "a list");
@@ -57,24 +74,35 @@ class Reader {
   std::string where_;
 };
 
-bool stays_inside(const std::string& path) {
-  const fs::path parsed(path);
-  return !path.empty() && parsed.is_relative() && path.find('\0') == std::string::npos &&
-         std::none_of(parsed.begin(), parsed.end(), [](const fs::path& part) { return part == ".."; });
+// What older manifests do not have: hashes of chunks, and the list of documents.
+void parse_extras(const Reader& file, int64_t bytes, int64_t chunk_bytes, ShardFile& entry) {
+  if (file.has("chunks")) {
+    for (const Json& chunk : file.list("chunks")) {
+      if (!chunk.is_string() || chunk.get<std::string>().size() != 64) file.fail("chunks", chunk.dump(), "64 hexadecimal digits");
+      entry.chunks.push_back(chunk.get<std::string>());
+    }
+    const int64_t expected = bytes / chunk_bytes + (bytes % chunk_bytes > 0);
+    if (static_cast<int64_t>(entry.chunks.size()) != expected)
+      file.fail("chunks", std::to_string(entry.chunks.size()), fmt::format("{} for {} bytes", expected, bytes));
+  }
+  if (file.has("documents")) {
+    const Reader documents(file.at("documents"), file.where("documents"));
+    entry.documents_path = documents.path("path");
+    entry.documents_sha256 = documents.sha256("sha256");
+  }
 }
 
-Stream parse_stream(const Reader& in, TokenType type) {
+Stream parse_stream(const Reader& in, TokenType type, int64_t chunk_bytes) {
   Stream stream;
   stream.documents = in.integer("documents", 0, kMostTokens);
   stream.tokens = in.integer("tokens", 0, kMostTokens);
   int64_t sum = 0;
   for (const Json& item : in.list("files")) {
     const Reader file(item, in.where("files"));
-    ShardFile entry{.path = file.text("path"), .tokens = file.integer("tokens", 0, kMostTokens), .sha256 = file.text("sha256")};
-    if (!stays_inside(entry.path)) file.fail("path", entry.path, "a path inside the directory");
+    ShardFile entry{.path = file.path("path"), .tokens = file.integer("tokens", 0, kMostTokens), .sha256 = file.sha256("sha256")};
     const int64_t bytes = file.integer("bytes", 0, kMostTokens * 4);
     if (bytes != entry.tokens * size_of(type)) file.fail("bytes", std::to_string(bytes), std::to_string(entry.tokens * size_of(type)));
-    if (entry.sha256.size() != 64) file.fail("sha256", entry.sha256, "64 hexadecimal digits");
+    parse_extras(file, bytes, chunk_bytes, entry);
     sum += entry.tokens;
     if (sum > kMostTokens) file.fail("tokens", std::to_string(sum), "a smaller sum");
     stream.files.push_back(std::move(entry));
@@ -83,11 +111,16 @@ Stream parse_stream(const Reader& in, TokenType type) {
   return stream;
 }
 
-Json stream_json(const Stream& stream, TokenType type) {
-  Json files = Json::array();
-  for (const ShardFile& file : stream.files) {
-    files.push_back({{"path", file.path}, {"tokens", file.tokens}, {"bytes", file.tokens * size_of(type)}, {"sha256", file.sha256}});
-  }
+nlohmann::ordered_json file_json(const ShardFile& file, TokenType type) {
+  nlohmann::ordered_json json = {{"path", file.path}, {"tokens", file.tokens}, {"bytes", file.tokens * size_of(type)}, {"sha256", file.sha256}};
+  if (!file.chunks.empty()) json["chunks"] = file.chunks;
+  if (!file.documents_path.empty()) json["documents"] = {{"path", file.documents_path}, {"sha256", file.documents_sha256}};
+  return json;
+}
+
+nlohmann::ordered_json stream_json(const Stream& stream, TokenType type) {
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const ShardFile& file : stream.files) files.push_back(file_json(file, type));
   return {{"documents", stream.documents}, {"tokens", stream.tokens}, {"files", files}};
 }
 
@@ -146,13 +179,13 @@ std::string TokenManifest::digest() const {
 }
 
 std::string to_json(const TokenManifest& manifest) {
-  nlohmann::ordered_json json = {{"format", kFormat},
-                                 {"vocab_size", manifest.vocab_size},
-                                 {"eos_id", manifest.eos_id},
-                                 {"dtype", name_of(manifest.type)},
-                                 {"tokenizer_sha256", manifest.tokenizer_sha256},
-                                 {"digest", manifest.digest()},
-                                 {"sources", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {{"format", kFormat}, {"vocab_size", manifest.vocab_size}, {"eos_id", manifest.eos_id}};
+  if (manifest.bos_id >= 0) json["bos_id"] = manifest.bos_id;
+  json["dtype"] = name_of(manifest.type);
+  json["chunk_bytes"] = manifest.chunk_bytes;
+  json["tokenizer_sha256"] = manifest.tokenizer_sha256;
+  json["digest"] = manifest.digest();
+  json["sources"] = nlohmann::ordered_json::array();
   for (const Source& source : manifest.sources) {
     nlohmann::ordered_json splits;
     for (const Split split : kSplits) splits[std::string(name_of(split))] = stream_json(source.stream(split), manifest.type);
@@ -173,6 +206,8 @@ TokenManifest parse_token_manifest(std::string_view text, const std::string& whe
   if (manifest.type == TokenType::kUint16 && manifest.vocab_size > 65536)
     in.fail("dtype", "uint16", fmt::format("uint32 for a vocabulary of {}", manifest.vocab_size));
   manifest.eos_id = in.integer("eos_id", 0, manifest.vocab_size - 1);
+  if (in.has("bos_id")) manifest.bos_id = in.integer("bos_id", 0, manifest.vocab_size - 1);
+  if (in.has("chunk_bytes")) manifest.chunk_bytes = in.integer("chunk_bytes", 1, kMostTokens);
   manifest.tokenizer_sha256 = in.text("tokenizer_sha256");
   for (const Json& item : in.list("sources")) {
     const Reader source(item, in.where("sources"));
@@ -180,7 +215,7 @@ TokenManifest parse_token_manifest(std::string_view text, const std::string& whe
     const Reader splits(source.at("splits"), source.where(entry.name));
     for (const Split split : kSplits) {
       const std::string name(name_of(split));
-      entry.stream(split) = parse_stream(Reader(splits.at(name.c_str()), splits.where(name)), manifest.type);
+      entry.stream(split) = parse_stream(Reader(splits.at(name.c_str()), splits.where(name)), manifest.type, manifest.chunk_bytes);
     }
     manifest.sources.push_back(std::move(entry));
   }

@@ -16,6 +16,20 @@ namespace {
 // A multiple of both widths; large enough that reading is not bound by system calls.
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
 
+// SHA-256 of bytes [begin, end); each piece is shown to `look` first.
+template <class Look>
+std::string hash_range(const File& file, int64_t begin, int64_t end, Look&& look) {
+  std::vector<std::byte> block(static_cast<size_t>(std::min(end - begin, kPieceBytes)));
+  Sha256 hash;
+  for (int64_t at = begin; at < end; at += kPieceBytes) {
+    const std::span<std::byte> piece = std::span(block).first(static_cast<size_t>(std::min(kPieceBytes, end - at)));
+    file.read_at(at, piece);
+    look(at, piece);
+    hash.update(piece);
+  }
+  return hash.hex();
+}
+
 }  // namespace
 
 TokenShards::TokenShards(const fs::path& directory) : directory_(directory) {
@@ -32,7 +46,7 @@ TokenShards::TokenShards(const fs::path& directory) : directory_(directory) {
       int64_t first = 0;
       auto& parts = streams_[{static_cast<int64_t>(i), split}];
       for (const ShardFile& entry : manifest_.sources[i].stream(split).files) {
-        Part part{.file = File::open_read(directory / entry.path), .first = first, .tokens = entry.tokens, .sha256 = entry.sha256};
+        Part part{.file = File::open_read(directory / entry.path), .first = first, .tokens = entry.tokens, .entry = entry};
         const int64_t bytes = part.file.size(), expected = entry.tokens * size_of(manifest_.type);
         if (bytes != expected) {
           throw DataError(
@@ -50,21 +64,38 @@ TokenShards::TokenShards(const fs::path& directory) : directory_(directory) {
 
 void TokenShards::check_part(const Part& part) const {
   const int64_t bytes = part.tokens * size_of(manifest_.type);
-  std::vector<std::byte> piece(static_cast<size_t>(std::min(bytes, kPieceBytes)));
-  Sha256 hash;
-  for (int64_t at = 0; at < bytes; at += kPieceBytes) {
-    const std::span<std::byte> out = std::span(piece).first(static_cast<size_t>(std::min(kPieceBytes, bytes - at)));
-    part.file.read_at(at, out);
-    hash.update(out);
-    check_token_range(out, manifest_.type, manifest_.vocab_size, part.file.path(), at);
+  const std::string found = hash_range(part.file, 0, bytes, [&](int64_t at, std::span<const std::byte> piece) {
+    check_token_range(piece, manifest_.type, manifest_.vocab_size, part.file.path(), at);
+  });
+  if (found != part.entry.sha256) fail_damaged(part, found);
+  const fs::path documents = directory_ / part.entry.documents_path;
+  if (part.entry.documents_path.empty() || !fs::exists(documents)) return;
+  const File rows = File::open_read(documents);
+  const std::string rows_found = hash_range(rows, 0, rows.size(), [](int64_t, std::span<const std::byte>) {});
+  if (rows_found == part.entry.documents_sha256) return;
+  throw DataError(Complaint{.where = documents.string(),
+                            .found = "sha256 " + rows_found,
+                            .expected = part.entry.documents_sha256 + " as in manifest.json",
+                            .hint = "the list of documents was changed: run tokenize again"});
+}
+
+// Names the first chunk that is wrong, where the manifest lists chunks.
+void TokenShards::fail_damaged(const Part& part, const std::string& found) const {
+  const int64_t bytes = part.tokens * size_of(manifest_.type), step = manifest_.chunk_bytes;
+  for (size_t i = 0; i < part.entry.chunks.size(); ++i) {
+    const int64_t begin = static_cast<int64_t>(i) * step, end = std::min(bytes, begin + step);
+    const std::string chunk = hash_range(part.file, begin, end, [](int64_t, std::span<const std::byte>) {});
+    if (chunk == part.entry.chunks[i]) continue;
+    throw DataError(Complaint{
+        .where = fmt::format("{}, bytes {} to {} (chunk {} of {})", part.file.path().string(), begin, end - 1, i + 1, part.entry.chunks.size()),
+        .found = "sha256 " + chunk,
+        .expected = part.entry.chunks[i] + " as in manifest.json",
+        .hint = "these bytes were changed: restore them, or run tokenize again"});
   }
-  const std::string found = hash.hex();
-  if (found != part.sha256) {
-    throw DataError(Complaint{.where = part.file.path().string(),
-                              .found = "sha256 " + found,
-                              .expected = part.sha256 + " as in manifest.json",
-                              .hint = "the shard was changed: run tokenize again"});
-  }
+  throw DataError(Complaint{.where = part.file.path().string(),
+                            .found = "sha256 " + found,
+                            .expected = part.entry.sha256 + " as in manifest.json",
+                            .hint = "the shard was changed: run tokenize again"});
 }
 
 void TokenShards::verify(ThreadPool& pool) const {

@@ -1,8 +1,9 @@
 // Token shards: what `tokenize` writes and `train` reads (docs/data.md, "Token shards").
 //
-// DIR/manifest.json says what there is; DIR/NAME.train-00000.bin, NAME.held-out-00000.bin ... are headerless little-endian unsigned
-// integers, uint16 for at most 65,536 ids, uint32 above. The tokens of a source and split are its files joined in order; each document is
-// followed by one EOS. Widths, sizes, hashes and ids are checked, so that wrong data stops a run before its first step.
+// DIR/manifest.json says what there is; DIR/NAME.train-00000.npy, NAME.held-out-00000.npy ... are headerless little-endian unsigned
+// integers, uint16 for at most 65,536 ids, uint32 above: .npy by name only, as OLMo-core has it, with the list of documents in .csv.gz
+// beside it. The tokens of a source and split are its files joined in order; each document is followed by one EOS. Widths, sizes, hashes and ids are
+// checked, so that wrong data stops a run before its first step.
 #pragma once
 
 #include <array>
@@ -33,10 +34,15 @@ inline constexpr std::array<Split, 2> kSplits = {Split::kTrain, Split::kHeldOut}
 std::string_view name_of(Split split);                               // "train", "held-out"
 Split parse_split(std::string_view name, const std::string& where);  // UsageError
 
+inline constexpr int64_t kChunkBytes = int64_t{64} << 20;
+
 struct ShardFile {
   std::string path;  // relative to the directory
   int64_t tokens = 0;
   std::string sha256;
+  std::vector<std::string> chunks;  // SHA-256 of each TokenManifest::chunk_bytes; empty in manifests that do not list them
+  std::string documents_path;       // csv.gz of the documents, relative to the directory; empty when there is none
+  std::string documents_sha256;
   friend bool operator==(const ShardFile&, const ShardFile&) = default;
 };
 
@@ -58,7 +64,9 @@ struct Source {
 struct TokenManifest {
   int64_t vocab_size = 0;
   int64_t eos_id = 0;
+  int64_t bos_id = -1;  // in front of each document; -1: none
   TokenType type = TokenType::kUint16;
+  int64_t chunk_bytes = kChunkBytes;
   std::string tokenizer_sha256;  // of tokenizer.json; may be empty
   std::vector<Source> sources;
   friend bool operator==(const TokenManifest&, const TokenManifest&) = default;
@@ -73,41 +81,6 @@ TokenManifest parse_token_manifest(std::string_view json, const std::string& whe
 // One line for each thing in which `now` differs from the data that a run was made with; empty when the digests are equal.
 std::vector<std::string> differences(const TokenManifest& run, const TokenManifest& now);
 
-// Writes a token directory: shards under DIR/.partial first, then moved into place, manifest.json last. A directory without a manifest is
-// incomplete by definition and refused by readers; running again over an old result or over a killed attempt is safe.
-class TokenShardWriter {
- public:
-  struct Settings {
-    int64_t vocab_size = 0;  // at most 2^31
-    int64_t eos_id = 0;
-    std::string tokenizer_sha256;
-    std::string tokenizer_json;                // kept as DIR/tokenizer.json, so that shards and checkpoints carry their tokenizer; may be empty
-    int64_t shard_tokens = int64_t{64} << 20;  // a longer document continues in the next shard
-  };
-  // CreateError when `directory` holds something that is not a token directory, or cannot be written.
-  TokenShardWriter(const fs::path& directory, const Settings& settings);
-  ~TokenShardWriter();  // without finish(): removes what was written
-  TokenShardWriter(const TokenShardWriter&) = delete;
-  TokenShardWriter& operator=(const TokenShardWriter&) = delete;
-
-  // One document, without BOS or EOS; one EOS is added unless the document ends with it. An empty document adds nothing.
-  // Sources keep the order of their first document. DataError: an id outside [0, vocab_size) or an unusable source name.
-  void append(std::string_view source, Split split, std::span<const int32_t> ids);
-  TokenManifest finish();
-
- private:
-  struct Open;
-  Open& open(std::string_view source, Split split);
-  void put(Open& out, int32_t id);
-  void flush(Open& out, bool end_of_shard);
-
-  fs::path directory_, partial_;
-  Settings settings_;
-  TokenManifest manifest_;
-  std::map<std::pair<size_t, size_t>, std::unique_ptr<Open>> open_;
-  bool moving_ = false;
-};
-
 // Reads a token directory. Any number of threads may call read().
 class TokenShards {
  public:
@@ -117,7 +90,8 @@ class TokenShards {
   const TokenManifest& manifest() const { return manifest_; }
   const fs::path& directory() const { return directory_; }
 
-  // SHA-256 of every file and the range of every id; DataError with file, byte offset, found, expected.
+  // SHA-256 of every file and the range of every id; DataError with file, byte offset, found, expected. Damage is narrowed down to the
+  // first wrong chunk where chunks are listed. The list of documents is checked too unless somebody removed it.
   void verify(ThreadPool& pool) const;
 
   // The tokens [first, first + out.size()) of a stream. DataError: file shorter than it should be, or an id outside the vocabulary.
@@ -128,9 +102,10 @@ class TokenShards {
     File file;
     int64_t first = 0;  // of the stream
     int64_t tokens = 0;
-    std::string sha256;
+    ShardFile entry;
   };
   void check_part(const Part& part) const;
+  [[noreturn]] void fail_damaged(const Part& part, const std::string& found) const;
 
   fs::path directory_;
   TokenManifest manifest_;

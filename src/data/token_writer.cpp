@@ -1,21 +1,17 @@
+#include "data/token_writer.h"
+
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/hash.h"
-#include "data/token_shards.h"
+#include "data/shard_output.h"
+#include "data/token_writer_open.h"
 
 namespace dz::data {
-
-static_assert(std::endian::native == std::endian::little, "shards are written as they lie in memory");
-
 namespace {
-
-constexpr size_t kBufferBytes = size_t{1} << 20;
 
 void check_name(std::string_view name) {
   const bool odd = std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
@@ -38,72 +34,52 @@ std::string file_stem(std::string_view name, size_t index) {
   return stem == name ? stem : fmt::format("{}~{}", stem, index);
 }
 
-// Ours: empty, finished (a manifest that we can read), or left over from an attempt that was killed.
-void check_ours(const fs::path& directory, const fs::path& partial) {
-  if (!fs::exists(directory)) return;
-  if (!fs::is_directory(directory))
-    throw CreateError(Complaint{.where = directory.string(), .found = "a file", .expected = "a directory", .hint = ""});
-  if (fs::is_empty(directory) || fs::exists(partial)) return;
-  const fs::path manifest = directory / "manifest.json";
-  const Complaint foreign{.where = directory.string(),
-                          .found = "files that are not token shards",
-                          .expected = "an empty or new directory, or an older result of tokenize",
-                          .hint = ""};
-  if (!fs::exists(manifest)) throw CreateError(foreign);
-  try {
-    parse_token_manifest(read_file(manifest), manifest.string());
-  } catch (const DataError&) {
-    throw CreateError(foreign);
-  }
+std::string describe(std::string_view source, const DocumentOrigin& origin) {
+  std::string text = "source " + std::string(source);
+  if (origin.loc > 0) text += fmt::format(", {}:{}", origin.src, origin.loc);
+  if (!origin.id.empty()) text += fmt::format(", id {}", origin.id.substr(0, 100));
+  return text;
 }
 
-std::vector<std::string> files_of(const TokenManifest& manifest) {
-  std::vector<std::string> files;
-  for (const Source& source : manifest.sources) {
-    for (const Stream& stream : source.splits) {
-      for (const ShardFile& file : stream.files) files.push_back(file.path);
-    }
+void check_ids(std::span<const int32_t> ids, int64_t vocab_size, const std::string& where) {
+  int32_t least = 0, largest = 0;
+  for (const int32_t id : ids) {
+    least = std::min(least, id);
+    largest = std::max(largest, id);
   }
-  std::sort(files.begin(), files.end());
-  return files;
+  if (least >= 0 && largest < vocab_size) return;
+  throw DataError(Complaint{.where = where,
+                            .found = fmt::format("token id {}", least < 0 ? least : largest),
+                            .expected = fmt::format("0 to {}", vocab_size - 1),
+                            .hint = "the tokenizer and its vocabulary size do not fit"});
 }
 
 }  // namespace
 
-struct TokenShardWriter::Open {
-  Stream* stream(TokenManifest& manifest) const { return &manifest.sources[source].stream(split); }
-  size_t source = 0;
-  Split split = Split::kTrain;
-  std::string name;
-  int64_t shard_tokens = 0;  // in the open file, the buffer included
-  bool has_file = false;
-  File file;
-  std::unique_ptr<Sha256> hash;
-  std::vector<std::byte> buffer;
-};
-
-TokenShardWriter::TokenShardWriter(const fs::path& directory, const Settings& settings)
-    : directory_(directory), partial_(directory / ".partial"), settings_(settings) {
-  DZ_CHECK(settings.vocab_size >= 1 && settings.vocab_size <= int64_t{1} << 31, "vocab_size", settings.vocab_size);
-  DZ_CHECK(settings.eos_id >= 0 && settings.eos_id < settings.vocab_size, "eos_id", settings.eos_id, "vocab_size", settings.vocab_size);
-  DZ_CHECK(settings.shard_tokens >= 1, "shard_tokens", settings.shard_tokens);
-  manifest_.vocab_size = settings.vocab_size;
-  manifest_.eos_id = settings.eos_id;
-  manifest_.type = token_type_for(settings.vocab_size);
-  manifest_.tokenizer_sha256 = settings.tokenizer_sha256;
-  check_ours(directory_, partial_);
-  std::error_code ignored;
-  fs::remove_all(partial_, ignored);
-  dz::create_directories(partial_);
+TokenShardWriter::TokenShardWriter(const fs::path& directory, Settings settings)
+    : directory_(directory), partial_(directory / ".partial"), settings_(std::move(settings)) {
+  DZ_CHECK(settings_.vocab_size >= 1 && settings_.vocab_size <= int64_t{1} << 31, "vocab_size", settings_.vocab_size);
+  DZ_CHECK(settings_.eos_id >= 0 && settings_.eos_id < settings_.vocab_size, "eos_id", settings_.eos_id, "vocab_size", settings_.vocab_size);
+  DZ_CHECK(settings_.bos_id >= -1 && settings_.bos_id < settings_.vocab_size, "bos_id", settings_.bos_id, "vocab_size", settings_.vocab_size);
+  DZ_CHECK(settings_.shard_tokens >= 1 && settings_.chunk_bytes >= 1, "shard_tokens", settings_.shard_tokens);
+  manifest_.vocab_size = settings_.vocab_size;
+  manifest_.eos_id = settings_.eos_id;
+  manifest_.bos_id = settings_.bos_id;
+  manifest_.type = token_type_for(settings_.vocab_size);
+  manifest_.chunk_bytes = settings_.chunk_bytes;
+  manifest_.tokenizer_sha256 = settings_.tokenizer_sha256;
+  find_attempt();
 }
 
 TokenShardWriter::~TokenShardWriter() {
-  // Once files are being moved, what is in .partial marks the directory as ours for the next attempt.
-  if (moving_) return;
   open_.clear();
-  std::error_code ignored;
-  fs::remove_all(partial_, ignored);
-  fs::remove(directory_, ignored);  // only when it was made for us and is empty
+  // What was committed waits for the next attempt; once files are being moved, .partial marks the directory as ours.
+  if (!committed_ && !moving_) {
+    std::error_code ignored;
+    fs::remove_all(partial_, ignored);
+    fs::remove(directory_, ignored);  // only when it was made for us and is empty
+  }
+  if (lock_ >= 0) ::close(lock_);
 }
 
 TokenShardWriter::Open& TokenShardWriter::open(std::string_view source, Split split) {
@@ -116,91 +92,103 @@ TokenShardWriter::Open& TokenShardWriter::open(std::string_view source, Split sp
   }
   const auto index = static_cast<size_t>(found - sources.begin());
   auto& slot = open_[{index, static_cast<size_t>(split)}];
-  if (!slot) {
-    slot = std::make_unique<Open>();
-    slot->source = index;
-    slot->split = split;
-    slot->name = fmt::format("{}.{}", file_stem(source, index), name_of(split));
-  }
+  if (!slot) slot = make_open(index, split);
   return *slot;
 }
 
-// Writes the buffer out; at the end of a shard also closes its file and enters it into the manifest.
-void TokenShardWriter::flush(Open& out, bool end_of_shard) {
-  if (!out.has_file) {
-    if (out.shard_tokens == 0) return;
-    out.file = File::create(partial_ / fmt::format("{}-{:05}.bin", out.name, out.stream(manifest_)->files.size()));
-    out.hash = std::make_unique<Sha256>();
-    out.has_file = true;
-  }
-  out.file.write(out.buffer);
-  out.hash->update(out.buffer);
-  out.buffer.clear();
-  if (!end_of_shard) return;
-  out.file.sync();
-  out.file.close();
-  Stream& stream = *out.stream(manifest_);
-  stream.files.push_back({.path = out.file.path().filename().string(), .tokens = out.shard_tokens, .sha256 = out.hash->hex()});
-  stream.tokens += out.shard_tokens;
-  out.shard_tokens = 0;
-  out.has_file = false;
+std::unique_ptr<TokenShardWriter::Open> TokenShardWriter::make_open(size_t source, Split split) const {
+  auto out = std::make_unique<Open>();
+  out->source = source;
+  out->split = split;
+  out->stem = fmt::format("{}.{}", file_stem(manifest_.sources[source].name, source), name_of(split));
+  return out;
 }
 
-void TokenShardWriter::put(Open& out, int32_t id) {
-  const auto width = static_cast<size_t>(size_of(manifest_.type));
-  const auto value = static_cast<uint32_t>(id);
-  out.buffer.resize(out.buffer.size() + width);
-  std::memcpy(out.buffer.data() + out.buffer.size() - width, &value, width);
-  ++out.shard_tokens;
-  if (out.shard_tokens == settings_.shard_tokens) {
-    flush(out, true);
-  } else if (out.buffer.size() >= kBufferBytes) {
-    flush(out, false);
-  }
+ShardOutput& TokenShardWriter::output(Open& out) {
+  if (!out.output) out.output = std::make_unique<ShardOutput>(out.place(*this));
+  return *out.output;
 }
 
-void TokenShardWriter::append(std::string_view source, Split split, std::span<const int32_t> ids) {
-  DZ_CHECK(!moving_);
+void TokenShardWriter::end_shard(Open& out) {
+  if (!out.output) return;
+  superseded_.push_back(out.output->rows_path());
+  Stream& stream = manifest_.sources[out.source].stream(out.split);
+  stream.files.push_back(out.output->close());
+  stream.tokens += stream.files.back().tokens;
+  out.output.reset();
+}
+
+void TokenShardWriter::append(std::string_view source, Split split, std::span<const int32_t> ids, const DocumentOrigin& origin) {
+  DZ_CHECK(!moving_ && !all_written_);
   Open& out = open(source, split);
   if (ids.empty()) return;
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= settings_.vocab_size) {
-      throw DataError(Complaint{.where = "source " + std::string(source),
-                                .found = fmt::format("token id {}", id),
-                                .expected = fmt::format("0 to {}", settings_.vocab_size - 1),
-                                .hint = "the tokenizer and its vocabulary size do not fit"});
-    }
+  check_ids(ids, settings_.vocab_size, describe(source, origin));
+
+  const bool has_bos = settings_.bos_id >= 0;
+  document_.clear();
+  if (has_bos && ids.front() != settings_.bos_id) document_.push_back(static_cast<int32_t>(settings_.bos_id));
+  document_.insert(document_.end(), ids.begin(), ids.end());
+  // With BOS = EOS the token in front does not end the document too.
+  if (document_.back() != settings_.eos_id || (has_bos && document_.size() == 1)) document_.push_back(static_cast<int32_t>(settings_.eos_id));
+
+  const auto size = static_cast<int64_t>(document_.size());
+  if (settings_.whole_documents && size > settings_.shard_tokens) {
+    throw DataError(Complaint{.where = describe(source, origin),
+                              .found = fmt::format("a document of {} tokens", size),
+                              .expected = fmt::format("at most {}, which is what a file holds", settings_.shard_tokens),
+                              .hint = "raise --max-shard-tokens, or let documents go on in the next file"});
   }
-  for (const int32_t id : ids) put(out, id);
-  if (ids.back() != settings_.eos_id) put(out, static_cast<int32_t>(settings_.eos_id));
-  ++out.stream(manifest_)->documents;
+  if (settings_.whole_documents && out.output && size > settings_.shard_tokens - out.output->tokens()) end_shard(out);
+  for (std::span<const int32_t> rest = document_; !rest.empty();) {
+    ShardOutput& shard = output(out);
+    const int64_t start = shard.tokens(), room = settings_.shard_tokens - start;
+    const std::span<const int32_t> part = rest.first(std::min(rest.size(), static_cast<size_t>(room)));
+    shard.put(part);
+    shard.put_row(start, shard.tokens(), origin);
+    if (shard.tokens() == settings_.shard_tokens) end_shard(out);
+    rest = rest.subspan(part.size());
+  }
+  ++manifest_.sources[out.source].stream(split).documents;
 }
 
-TokenManifest TokenShardWriter::finish() {
-  DZ_CHECK(!moving_);
-  for (auto& [key, out] : open_) flush(*out, true);
-  open_.clear();
-  if (!settings_.tokenizer_json.empty()) write_file_atomic(partial_ / "tokenizer.json", settings_.tokenizer_json);
-  write_file_atomic(partial_ / "manifest.json", to_json(manifest_));
+void TokenShardWriter::close_source(std::string_view source) {
+  for (auto it = open_.begin(); it != open_.end();) {
+    if (manifest_.sources[it->second->source].name == source) {
+      end_shard(*it->second);
+      it = open_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
 
-  moving_ = true;
-  const fs::path target = directory_ / "manifest.json";
-  std::vector<std::string> old_files;
+void TokenShardWriter::commit(const std::string& note) {
+  DZ_CHECK(!moving_ && !all_written_ && !settings_.fingerprint.empty());
+  for (auto& [key, out] : open_) {
+    if (out->output) out->output->sync();
+  }
+  sync_directory(partial_);
+  write_state(note);
+  committed_ = true;
   std::error_code ignored;
-  if (fs::exists(target)) {
-    old_files = files_of(parse_token_manifest(read_file(target), target.string()));
-    // From here to the last rename the directory has no manifest: a reader refuses it rather than mixing old and new shards.
-    fs::remove(target, ignored);
-    sync_directory(directory_);
+  for (const fs::path& path : std::exchange(superseded_, {})) fs::remove(path, ignored);
+}
+
+TokenManifest TokenShardWriter::finish(const std::string& note) {
+  DZ_CHECK(!moving_);
+  if (!all_written_) {
+    for (auto& [key, out] : open_) end_shard(*out);
+    open_.clear();
+    if (!settings_.tokenizer_json.empty()) write_file_atomic(partial_ / "tokenizer.json", settings_.tokenizer_json);
+    replaces_ = files_to_replace();
+    // With this state and the manifest an attempt that is cut off from here on has only to be moved.
+    if (!settings_.fingerprint.empty()) {
+      write_state(note);
+      committed_ = true;
+    }
+    write_file_atomic(partial_ / "manifest.json", to_json(manifest_));
   }
-  const std::vector<std::string> files = files_of(manifest_);
-  for (const std::string& file : files) rename_durably(partial_ / file, directory_ / file);
-  if (!settings_.tokenizer_json.empty()) rename_durably(partial_ / "tokenizer.json", directory_ / "tokenizer.json");
-  rename_durably(partial_ / "manifest.json", target);
-  for (const std::string& file : old_files) {
-    if (!std::binary_search(files.begin(), files.end(), file)) fs::remove(directory_ / file, ignored);
-  }
-  fs::remove_all(partial_, ignored);
+  move_into_place();
   return manifest_;
 }
 

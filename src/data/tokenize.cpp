@@ -1,138 +1,223 @@
 #include "data/tokenize.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <future>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/thread_pool.h"
-#include "text/corpus.h"
+#include "data/special_text.h"
+#include "data/token_writer.h"
+#include "data/tokenize_state.h"
 
 namespace dz::data {
 namespace {
 
-// Own to this choice, so that nothing else that hashes documents picks the same ones.
-constexpr uint64_t kHeldOutSeed = 0x68656C646F757401;
+using Clock = std::chrono::steady_clock;
 
-// Keeps back the document of lowest hash as long as nothing is held out by the share.
-class Waiting {
- public:
-  using Ids = std::vector<int32_t>;
+// Raised when the same text and options give other shards than before.
+constexpr int kRules = 1;
 
-  bool takes(uint64_t hash) const { return documents_.empty() || hash <= hash_; }
-  // Equal documents have equal hashes and wait together. The documents that no longer wait come back.
-  std::vector<Ids> put(uint64_t hash, const Ids& ids) {
-    std::vector<Ids> released;
-    if (hash != hash_) released = std::exchange(documents_, {});
-    hash_ = hash;
-    documents_.push_back(ids);
-    return released;
+std::string inputs_digest(const std::vector<TextSource>& sources, const std::vector<text::InputFiles>& inputs) {
+  Sha256 hash;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    hash.update(fmt::format("source {}\n{}\n", sources[i].name, inputs[i].skipped));
+    for (const text::InputFile& file : inputs[i].files)
+      hash.update(fmt::format("{}{}{} {} {}\n", file.path.string(), '\0', static_cast<int>(file.format), file.bytes, file.modified));
   }
-  std::vector<Ids> release() { return std::exchange(documents_, {}); }
-  int64_t size() const { return static_cast<int64_t>(documents_.size()); }
+  return hash.hex();
+}
 
- private:
-  uint64_t hash_ = 0;
-  std::vector<Ids> documents_;
+std::string options_digest(const TokenizeSettings& s, int32_t eos) {
+  return sha256_hex(
+      fmt::format("rules {} version {} held out {} field {}{}id {}{} strip {} skip {} most {} special {} eos {} bos {} shard {} whole {}", kRules,
+                  DZ_VERSION, s.held_out, s.extract.field, '\0', s.extract.id_field, '\0', s.extract.strip, s.extract.skip_bad_lines,
+                  s.extract.max_document_bytes, static_cast<int>(s.special), eos, s.bos.value_or(-1), s.shard_tokens, s.whole_documents));
+}
+
+// A batch on its way from reading to writing.
+struct Encoded {
+  text::Batch batch;
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<uint64_t> hashes;
+  std::vector<SpecialText::Found> special;
 };
 
 class Run {
  public:
-  Run(const text::Tokenizer& tokenizer, const fs::path& directory, const TokenizeSettings& settings)
+  Run(const text::Tokenizer& tokenizer, const std::vector<TextSource>& sources, const fs::path& directory, const TokenizeSettings& settings,
+      const TokenizeHooks& hooks)
       : settings_(settings),
-        special_(tokenizer.special_tokens()),
+        hooks_(hooks),
+        sources_(sources),
+        inputs_(list(sources)),
+        eos_(settings.eos ? *settings.eos : tokenizer.end_of_text()),
+        special_(tokenizer, eos_),
         pool_(settings.threads),
         writer_(directory, {.vocab_size = tokenizer.vocab_size(),
-                            .eos_id = tokenizer.end_of_text(),
+                            .eos_id = eos_,
+                            .bos_id = settings.bos.value_or(-1),
                             .tokenizer_sha256 = tokenizer.sha256(),
-                            .tokenizer_json = settings.tokenizer_json}) {
+                            .tokenizer_json = settings.tokenizer_json,
+                            .shard_tokens = settings.shard_tokens,
+                            .whole_documents = settings.whole_documents,
+                            .fingerprint = {{"tokenizer", tokenizer.sha256()},
+                                            {"options", options_digest(settings, eos_)},
+                                            {"inputs", inputs_digest(sources, inputs_)}}}),
+        held_out_(settings.held_out, nullptr) {
     for (int i = 0; i < settings.threads; ++i) encoders_.emplace_back(tokenizer);
+    for (const text::InputFiles& input : inputs_) total_ += input.bytes;
   }
 
-  TokenizeCounts add(const TextSource& source, const std::function<void(const std::string&, int64_t)>& progress) {
-    TokenizeCounts counts;
-    counts.name = source.name;
-    int64_t bytes = 0;
-    waits_ = settings_.held_out > 0;
-    text::DocumentReader reader(source.paths, settings_.extract);
-    text::for_each_batch(reader, [&](const std::vector<std::string>& documents) {
-      encode(documents);
-      for (size_t i = 0; i < documents.size(); ++i) {
-        append(source.name, documents[i], ids_[i], counts);
-        bytes += static_cast<int64_t>(documents[i].size());
-      }
-      if (progress) progress(source.name, bytes);
-    });
-    counts.text = reader.counts();
-    if (counts.text.documents == 0) {
-      throw DataError(Complaint{.where = "source " + source.name,
-                                .found = "no text in " + std::to_string(counts.text.files) + " files (" + std::to_string(counts.text.skipped_files) +
-                                         " of other kinds skipped)",
-                                .expected = "at least one document",
-                                .hint = ""});
+  TokenizeResult run() {
+    if (hooks_.notice && !writer_.notice().empty()) hooks_.notice(writer_.notice());
+    if (!writer_.note().empty()) state_ = parse_tokenize_state(writer_.note());
+    for (int64_t i = 0; i < state_.done; ++i) {
+      bytes_before_ += inputs_[static_cast<size_t>(i)].bytes;
+      text_before_ += state_.counts[static_cast<size_t>(i)].text.bytes;
     }
-    const Split split = waits_ && waiting_.size() < counts.text.documents ? Split::kHeldOut : Split::kTrain;
-    for (const std::vector<int32_t>& ids : waiting_.release()) writer_.append(source.name, split, ids);
-    return counts;
+    while (state_.done < static_cast<int64_t>(sources_.size())) add_source();
+    TokenizeResult result;
+    result.sources = state_.counts;
+    result.manifest = writer_.finish(to_json(state_));
+    return result;
   }
-
-  TokenManifest finish() { return writer_.finish(); }
 
  private:
-  void encode(const std::vector<std::string>& documents) {
-    ids_.resize(documents.size());
+  static std::vector<text::InputFiles> list(const std::vector<TextSource>& sources) {
+    std::vector<text::InputFiles> inputs;
+    for (const TextSource& source : sources) inputs.push_back(text::list_inputs(source.paths));
+    return inputs;
+  }
+  const TextSource& source() const { return sources_[static_cast<size_t>(state_.done)]; }
+  const text::InputFiles& input() const { return inputs_[static_cast<size_t>(state_.done)]; }
+  TokenizeCounts& counts() { return state_.counts.back(); }
+
+  // Three batches at a time: one is read, one is encoded, one is written.
+  void add_source() {
+    text::DocumentReader reader(input(), settings_.extract);
+    begin_source(reader);
+    std::future<void> writing;
+    std::future<text::Batch> reading = std::async(std::launch::async, [&] { return text::read_batch(reader, settings_.batch_bytes); });
+    while (true) {
+      text::Batch batch = reading.get();
+      const bool last = batch.documents.empty();
+      if (!last) reading = std::async(std::launch::async, [&] { return text::read_batch(reader, settings_.batch_bytes); });
+      Encoded encoded = encode(std::move(batch));
+      if (writing.valid()) writing.get();
+      writing = std::async(std::launch::async, [this, item = std::move(encoded)] { write(item); });
+      if (last) break;
+    }
+    writing.get();
+    end_source();
+  }
+
+  void begin_source(text::DocumentReader& reader) {
+    held_out_ = HeldOutChooser(settings_.held_out, [this](Split split, const std::vector<int32_t>& ids, const DocumentPlace& place) {
+      const std::string path = input().files[static_cast<size_t>(place.file)].path.string();
+      writer_.append(source().name, split, ids, {.id = place.id, .src = path, .loc = place.line});
+    });
+    if (static_cast<int64_t>(state_.counts.size()) > state_.done) {
+      reader.seek(state_.position, counts().text);
+      held_out_.restore(state_.held_out);
+      show(reader.input_bytes());
+    } else {
+      state_.counts.emplace_back();
+      counts().name = source().name;
+    }
+  }
+
+  Encoded encode(text::Batch batch) {
+    Encoded out{.batch = std::move(batch), .ids = {}, .hashes = {}, .special = {}};
+    const std::vector<text::Document>& documents = out.batch.documents;
+    out.ids.resize(documents.size());
+    out.hashes.resize(documents.size());
+    out.special.resize(documents.size());
     std::atomic<size_t> next = 0;
     pool_.parallel_for(settings_.threads, [&](int64_t slot) {
       for (size_t i = next++; i < documents.size(); i = next++) {
-        ids_[i].clear();
-        encoders_[static_cast<size_t>(slot)].encode(documents[i], text::SpecialTokens::kLiteral, ids_[i]);
+        encoders_[static_cast<size_t>(slot)].encode(documents[i].text, settings_.special, out.ids[i]);
+        out.hashes[i] = held_out_hash(documents[i].text);
+        out.special[i] = special_.find(documents[i].text);
       }
     });
+    return out;
   }
 
-  void append(const std::string& name, const std::string& document, const std::vector<int32_t>& ids, TokenizeCounts& counts) {
-    counts.documents_with_special_text +=
-        std::any_of(special_.begin(), special_.end(), [&](const std::string& token) { return document.find(token) != std::string::npos; });
-    const uint64_t hash = held_out_hash(document);
-    const auto train = [&](const std::vector<std::vector<int32_t>>& released) {
-      for (const std::vector<int32_t>& item : released) writer_.append(name, Split::kTrain, item);
-    };
-    if (is_held_out(hash, settings_.held_out)) {
-      waits_ = false;
-      train(waiting_.release());
-      writer_.append(name, Split::kHeldOut, ids);
-    } else if (waits_ && waiting_.takes(hash)) {
-      train(waiting_.put(hash, ids));
-    } else {
-      writer_.append(name, Split::kTrain, ids);
+  void write(const Encoded& item) {
+    for (size_t i = 0; i < item.ids.size(); ++i) {
+      const text::Document& document = item.batch.documents[i];
+      counts().documents_with_special_text += item.special[i].any;
+      counts().documents_with_eos_text += item.special[i].eos;
+      held_out_.add(item.hashes[i], item.ids[i], {.id = document.id, .file = document.file, .line = document.line});
     }
+    counts().text = item.batch.counts;
+    state_.position = item.batch.end;
+    maybe_commit();
+    show(item.batch.input_bytes);
+  }
+
+  void maybe_commit() {
+    if (Clock::now() - last_commit_ < std::chrono::duration<double>(settings_.commit_seconds)) return;
+    if (static_cast<int64_t>(state_.counts.size()) > state_.done) state_.held_out = held_out_.state();
+    writer_.commit(to_json(state_));
+    last_commit_ = Clock::now();
+  }
+
+  void end_source() {
+    const text::ExtractCounts& text = counts().text;
+    if (text.documents == 0) {
+      throw DataError(Complaint{.where = "source " + source().name,
+                                .found = fmt::format("no text in {} files ({} of other kinds skipped)", text.files, text.skipped_files),
+                                .expected = "at least one document",
+                                .hint = text.bad_lines > 0 ? text.first_bad.front() : ""});
+    }
+    held_out_.end();
+    writer_.close_source(source().name);
+    bytes_before_ += input().bytes;
+    text_before_ += text.bytes;
+    ++state_.done;
+    state_.position = {};
+    state_.held_out = {};
+    held_out_ = HeldOutChooser(settings_.held_out, nullptr);
+    maybe_commit();
+  }
+
+  void show(int64_t input_bytes) {
+    if (!hooks_.progress) return;
+    hooks_.progress({.source = source().name,
+                     .text_bytes = text_before_ + counts().text.bytes,
+                     .input_bytes = bytes_before_ + input_bytes,
+                     .input_bytes_total = total_});
   }
 
   const TokenizeSettings& settings_;
-  std::vector<std::string> special_;
+  const TokenizeHooks& hooks_;
+  const std::vector<TextSource>& sources_;
+  std::vector<text::InputFiles> inputs_;
+  int32_t eos_;
+  SpecialText special_;
   ThreadPool pool_;
   std::vector<text::Encoder> encoders_;
   TokenShardWriter writer_;
-  std::vector<std::vector<int32_t>> ids_;  // of the present batch
-  Waiting waiting_;                        // of the present source
-  bool waits_ = false;                     // nothing of it is held out yet
+  HeldOutChooser held_out_;  // of the present source
+  TokenizeState state_;
+  int64_t total_ = 0, bytes_before_ = 0, text_before_ = 0;
+  Clock::time_point last_commit_ = Clock::now();
 };
 
 }  // namespace
 
-uint64_t held_out_hash(std::string_view document) { return xxh3_64(std::as_bytes(std::span(document.data(), document.size())), kHeldOutSeed) >> 11; }
-
-bool is_held_out(uint64_t hash, double share) {
-  constexpr double kScale = 9007199254740992.0;  // 2^53
-  return hash < static_cast<uint64_t>(share * kScale);
-}
-
 TokenizeResult tokenize(const text::Tokenizer& tokenizer, const std::vector<TextSource>& sources, const fs::path& directory,
-                        const TokenizeSettings& settings, const std::function<void(const std::string&, int64_t)>& progress) {
-  Run run(tokenizer, directory, settings);
-  TokenizeResult result;
-  for (const TextSource& source : sources) result.sources.push_back(run.add(source, progress));
-  result.manifest = run.finish();
+                        const TokenizeSettings& settings, const TokenizeHooks& hooks) {
+  for (const std::optional<int32_t>& id : {settings.eos, settings.bos})
+    DZ_CHECK(!id || (*id >= 0 && *id < tokenizer.vocab_size()), "id", *id, "vocab_size", tokenizer.vocab_size());
+  TokenizeResult result = Run(tokenizer, sources, directory, settings, hooks).run();
   for (TokenizeCounts& counts : result.sources) {
     const auto written = std::find_if(result.manifest.sources.begin(), result.manifest.sources.end(),
                                       [&](const Source& source) { return source.name == counts.name; });

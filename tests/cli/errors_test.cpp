@@ -74,7 +74,7 @@ class Errors : public testing::Test {
   }
   static fs::path shard(const std::string& directory) {
     for (const auto& entry : fs::directory_iterator(directory)) {
-      if (entry.path().extension() == ".bin" && entry.path().string().find("train") != std::string::npos) return entry.path();
+      if (entry.path().extension() == ".npy" && entry.path().string().find("train") != std::string::npos) return entry.path();
     }
     return {};
   }
@@ -205,9 +205,9 @@ TEST_F(Errors, EmptyAndOddValues) {
   EXPECT_EQ(run("inspect " + at("run") + " --json > /dev/full").code, 74);
   const std::string flipped = copy_of("shards", "flipped-held-out");
   for (const auto& entry : fs::directory_iterator(flipped)) {
-    if (entry.path().string().find("held-out-") != std::string::npos && entry.path().extension() == ".bin") flip_byte(entry.path(), 20);
+    if (entry.path().string().find("held-out-") != std::string::npos && entry.path().extension() == ".npy") flip_byte(entry.path(), 20);
   }
-  expect("eval loss " + at("run") + " --tokens " + flipped + " --sequence-length 16", 65, "held-out-00000.bin");
+  expect("eval loss " + at("run") + " --tokens " + flipped + " --sequence-length 16", 65, "held-out-00000.npy");
 }
 
 // Nothing is written to a full disk; /dev/full stands for one.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "data/temporary.h"
+#include "data/token_writer.h"
 #include "numerics/philox.h"
 
 namespace dz::data {
@@ -68,7 +69,7 @@ TEST(TokenShards, GivesBackWhatWasWritten) {
   EXPECT_EQ(read_all(shards, 1, Split::kTrain), (Ids{7, 299}));
   EXPECT_EQ(written.sources[0].stream(Split::kTrain).documents, 2);
   EXPECT_EQ(written.tokens(Split::kTrain), 8);
-  EXPECT_TRUE(fs::exists(root / "t/b.train-00000.bin"));
+  EXPECT_TRUE(fs::exists(root / "t/b.train-00000.npy"));
   EXPECT_FALSE(fs::exists(root / "t/.partial"));
   EXPECT_EQ(complaint(root / "t"), "");
 }
@@ -135,14 +136,14 @@ TEST(TokenShards, IdsOutsideTheVocabularyAreNamed) {
   for (const uint32_t id : {100278u, 100352u, 4294967295u}) {
     const TemporaryDirectory root;
     write_small(root / "t", 100278);
-    std::string bytes = slurp(root / "t/web.train-00000.bin");
+    std::string bytes = slurp(root / "t/web.train-00000.npy");
     bytes.replace(8, 4, reinterpret_cast<const char*>(&id), 4);
-    spill(root / "t/web.train-00000.bin", bytes);
+    spill(root / "t/web.train-00000.npy", bytes);
     Ids out(4);
     const TokenShards shards(root / "t");
     const std::string read = message_of<DataError>([&] { shards.read(0, Split::kTrain, 0, out); });
     for (const std::string& message : {read, complaint(root / "t")}) {
-      EXPECT_TRUE(contains(message, "web.train-00000.bin at byte 8: found token id " + std::to_string(id))) << message;
+      EXPECT_TRUE(contains(message, "web.train-00000.npy at byte 8: found token id " + std::to_string(id))) << message;
     }
   }
 }
@@ -163,17 +164,17 @@ TEST(TokenShards, WriterRefusesIdsAndNames) {
 
 TEST(TokenShards, DamageIsNamed) {
   const TemporaryDirectory root;
-  const fs::path shard = root / "t/web.train-00000.bin";
+  const fs::path shard = root / "t/web.train-00000.npy";
   write_small(root / "t");
   const std::string good = slurp(shard);
   spill(shard, good.substr(0, 7));
-  EXPECT_TRUE(contains(complaint(root / "t"), "web.train-00000.bin: found 7 bytes, expected 8")) << complaint(root / "t");
+  EXPECT_TRUE(contains(complaint(root / "t"), "web.train-00000.npy: found 7 bytes, expected 8")) << complaint(root / "t");
   spill(shard, good + "x");
   EXPECT_TRUE(contains(complaint(root / "t"), "found 9 bytes"));
   std::string flipped = good;
   flipped[0] = static_cast<char>(flipped[0] ^ 4);  // still inside the vocabulary
   spill(shard, flipped);
-  EXPECT_TRUE(contains(complaint(root / "t"), "web.train-00000.bin: found sha256")) << complaint(root / "t");
+  EXPECT_TRUE(contains(complaint(root / "t"), "web.train-00000.npy: found sha256")) << complaint(root / "t");
   fs::remove(shard);
   EXPECT_THROW(TokenShards(root / "t"), InputError);
   spill(shard, good);
@@ -185,10 +186,10 @@ TEST(TokenShards, ShorteningAfterOpeningIsAnErrorWithTheOffset) {
   const TemporaryDirectory root;
   write_small(root / "t");
   const TokenShards shards(root / "t");
-  fs::resize_file(root / "t/web.train-00000.bin", 4);
+  fs::resize_file(root / "t/web.train-00000.npy", 4);
   Ids out(4);
   const std::string message = message_of<DataError>([&] { shards.read(0, Split::kTrain, 0, out); });
-  EXPECT_TRUE(contains(message, "web.train-00000.bin at byte 0: found 4 bytes before the end")) << message;
+  EXPECT_TRUE(contains(message, "web.train-00000.npy at byte 0: found 4 bytes before the end")) << message;
 }
 
 TEST(TokenManifest, DigestCoversContentsNotPlaces) {
@@ -204,7 +205,7 @@ TEST(TokenManifest, DigestCoversContentsNotPlaces) {
   EXPECT_NE(a.digest(), c.digest());
   const std::vector<std::string> found = differences(a, c);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_TRUE(contains(found[0], "source web, train: web.train-00000.bin: sha256")) << found[0];
+  EXPECT_TRUE(contains(found[0], "source web, train: web.train-00000.npy: sha256")) << found[0];
 
   TokenManifest other = a;
   other.eos_id = 1;  // row 12: the same tokens with another EOS are other data
@@ -226,8 +227,8 @@ TEST(TokenManifest, WrongOnesAreRefused) {
                                                                   {"\"tokens\": 4", "\"tokens\": 18446744073709551615"},
                                                                   {"\"tokens\": 4", "\"tokens\": 5"},
                                                                   {"\"bytes\": 8", "\"bytes\": 9"},
-                                                                  {"web.train-00000.bin", "../web.train-00000.bin"},
-                                                                  {"web.train-00000.bin", "/etc/passwd"},
+                                                                  {"web.train-00000.npy", "../web.train-00000.npy"},
+                                                                  {"web.train-00000.npy", "/etc/passwd"},
                                                                   {"\"sources\": [", "\"sources\": [1,"},
                                                                   {"\"held-out\"", "\"heldout\""},
                                                                   {"uint16", "uint23"}};
@@ -290,7 +291,7 @@ TEST(TokenShardWriter, InterruptedAttemptsAreHarmless) {
   TokenShardWriter smaller(root / "t", settings(10, 0));
   smaller.append("other", Split::kTrain, Ids{1});
   smaller.finish();
-  EXPECT_FALSE(fs::exists(root / "t/web.train-00000.bin"));
+  EXPECT_FALSE(fs::exists(root / "t/web.train-00000.npy"));
   EXPECT_EQ(complaint(root / "t"), "");
 }
 
@@ -310,7 +311,7 @@ TEST(TokenShardWriter, FullDiskLeavesTheOlderResult) {
   });
   setrlimit(RLIMIT_FSIZE, &limit);
   std::signal(SIGXFSZ, handler);
-  EXPECT_TRUE(contains(message, "web.train-00000.bin: writing")) << message;
+  EXPECT_TRUE(contains(message, "web.train-00000.npy: writing")) << message;
   EXPECT_FALSE(fs::exists(root / "t/.partial"));
   EXPECT_EQ(complaint(root / "t"), "");
 }
