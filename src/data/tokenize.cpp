@@ -158,6 +158,7 @@ class Run {
     }
     counts().text = item.batch.counts;
     state_.position = item.batch.end;
+    if (item.ids.empty()) return;
     maybe_commit();
     show(item.batch.input_bytes);
   }

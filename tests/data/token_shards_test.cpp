@@ -174,7 +174,7 @@ TEST(TokenShards, DamageIsNamed) {
   std::string flipped = good;
   flipped[0] = static_cast<char>(flipped[0] ^ 4);  // still inside the vocabulary
   spill(shard, flipped);
-  EXPECT_TRUE(contains(complaint(root / "t"), "web.train-00000.npy: found sha256")) << complaint(root / "t");
+  EXPECT_TRUE(contains(complaint(root / "t"), "web.train-00000.npy, bytes 0 to 7 (chunk 1 of 1): found sha256")) << complaint(root / "t");
   fs::remove(shard);
   EXPECT_THROW(TokenShards(root / "t"), InputError);
   spill(shard, good);
