@@ -209,6 +209,7 @@ TokenManifest parse_token_manifest(std::string_view text, const std::string& whe
   if (in.has("bos_id")) manifest.bos_id = in.integer("bos_id", 0, manifest.vocab_size - 1);
   if (in.has("chunk_bytes")) manifest.chunk_bytes = in.integer("chunk_bytes", 1, kMostTokens);
   manifest.tokenizer_sha256 = in.text("tokenizer_sha256");
+  int64_t all_tokens = 0;
   for (const Json& item : in.list("sources")) {
     const Reader source(item, in.where("sources"));
     Source entry{.name = source.text("name"), .splits = {}};
@@ -216,6 +217,10 @@ TokenManifest parse_token_manifest(std::string_view text, const std::string& whe
     for (const Split split : kSplits) {
       const std::string name(name_of(split));
       entry.stream(split) = parse_stream(Reader(splits.at(name.c_str()), splits.where(name)), manifest.type, manifest.chunk_bytes);
+    }
+    for (const Split split : kSplits) {
+      all_tokens += entry.stream(split).tokens;
+      if (all_tokens > kMostTokens) in.fail("sources", "more than 2^60 tokens", "a smaller sum");
     }
     manifest.sources.push_back(std::move(entry));
   }
