@@ -1,4 +1,5 @@
-// deltazero inspect PATH: what a run, a checkpoint or a model holds, and whether every byte is still what was written.
+// deltazero inspect PATH: what a run, a checkpoint or a model holds, and whether every byte is still what was written; with --instances, what the
+// data of a run is (inspect_instances.h).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +12,7 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/store.h"
 #include "cli/cli.h"
+#include "cli/inspect_instances.h"
 
 namespace dz::cli {
 namespace {
@@ -102,15 +104,31 @@ void add_inspect(CLI::App& app) {
   struct Options {
     std::string path;
     bool json = false, tensors = false;
+    InstancesOptions instances;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("inspect", "show and check a run's newest checkpoint, one checkpoint, or the tensors of a model");
+  CLI::App* verb =
+      app.add_subcommand("inspect", "show and check a run's newest checkpoint, one checkpoint, the tensors of a model, or the data of a run");
   verb->add_option("PATH", options->path, "run, checkpoint, Hugging Face directory or .safetensors file")->required();
+  CLI::Option* range =
+      verb->add_option("--instances", options->instances.range, "show instances of the data instead: of a run, a config file or token shards");
+  range->type_name("A:B");
+  verb->add_option("--seq", options->instances.sequence_length, "tokens an instance, where PATH is a directory of token shards")->needs(range);
+  verb->add_option("--set", options->instances.sets, "change a key of the recipe, as for data that was moved")
+      ->type_name("recipe.data.KEY=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->needs(range);
   verb->add_flag("--json", options->json, "one JSON object on standard output");
   verb->add_flag("--tensors", options->tensors, "also list the tensors of a checkpoint");
   verb->footer(
       "Reads every byte of a checkpoint and compares it with the manifest. exit 65: damaged, the message names file and chunk; 66: nothing there");
   verb->callback([options] {
+    if (!options->instances.range.empty()) {
+      options->instances.data = options->path;
+      options->instances.json = options->json;
+      return inspect_instances(options->instances);
+    }
     const Inspection found = inspect_path(options->path);
     const std::string text = options->json ? to_json(found, options->path).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
                                            : to_text(found, options->path, options->tensors);

@@ -154,6 +154,7 @@ TEST(Vsl, AnEpochHasEveryInstanceOnceAndBatchesOfOneLength) {
     while (order->epoch(step) < 3) ++step;
     for (; order->epoch(step) == 3; ++step) {
       const Numbers batch = order->batch(step);
+      EXPECT_EQ(order->position(step), std::ssize(batches));
       for (const int64_t id : batch) EXPECT_EQ(dataset->length(id), dataset->length(batch.front()));
       EXPECT_EQ(order->position(step), std::ssize(batches));
       batches.insert(batches.end(), batch.begin(), batch.end());
