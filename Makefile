@@ -1,7 +1,7 @@
 # The front door. Everything is built by CMake and Ninja; these are the commands that people need.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test bench lint format sanitize look clean
+.PHONY: help quickstart build test bench lint format sanitize fuzz look clean
 
 help:                ## this list
 	@sed -n 's/^\([a-z]*\):[a-z ]*## *\(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -31,6 +31,12 @@ sanitize:            ## the tests again, with address and undefined-behaviour sa
 	cmake --preset asan
 	ninja -C build-asan
 	ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 tools/test.sh build-asan
+
+fuzz:                ## libFuzzer over every parser of outside bytes, FUZZ_SECONDS each (10)
+	@tools/setup.sh fuzz
+	cmake --preset fuzz --log-level=WARNING
+	ninja -C build-fuzz fuzz_all
+	@tools/fuzz.sh build-fuzz $(or $(FUZZ_SECONDS),10)
 
 look: build          ## the report in a headless browser: screenshots in build/look
 	@tools/setup.sh look

@@ -4,6 +4,7 @@
 #   tools/setup.sh look      also a headless browser, for `make look`
 #   tools/setup.sh lint      also what `make lint` and `make format` need
 #   tools/setup.sh bench     also what `make bench` needs
+#   tools/setup.sh fuzz      also what `make fuzz` needs
 #   tools/setup.sh references  also what tools/fetch-references needs
 # Works on Debian 12 and 13. Not as root: prints the command to run and exits 1. Nothing is downloaded but packages.
 set -euo pipefail
@@ -17,6 +18,7 @@ case "${1:-build}" in
   build) ;;
   look) packages+=(chromium fonts-dejavu-core) ;;
   lint) packages+=(clang-format cppcheck) ;;
+  fuzz) packages+=(clang libclang-rt-14-dev) ;;
   bench) packages+=(libbenchmark-dev) ;;
   references) packages+=(python3 python3-pip) ;;
   *) echo "usage: tools/setup.sh [build|look|lint|bench|references]" >&2; exit 64 ;;

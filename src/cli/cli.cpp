@@ -64,6 +64,7 @@ int run(int argc, char** argv) {
   add_decode(app);
   add_report(app);
   add_verify(app);
+  add_audit(app);
   add_inspect(app);
   add_order(app);
   add_generate(app);

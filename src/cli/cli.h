@@ -23,6 +23,7 @@ void add_encode(CLI::App& app);
 void add_decode(CLI::App& app);
 void add_report(CLI::App& app);
 void add_verify(CLI::App& app);
+void add_audit(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_order(CLI::App& app);
 void add_generate(CLI::App& app);

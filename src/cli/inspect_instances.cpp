@@ -54,7 +54,8 @@ Opened open_recipe(const fs::path& file, const std::vector<std::string>& sets, i
   }
   train::Config config = train::load_config(file, sets);
   ThreadPool pool(default_threads());
-  const train::TrainingData data = train::open_data(config.recipe, pool);
+  const train::TrainingData data =
+      train::open_data(config.recipe, {.cache = fs::exists(config.run.dir) ? fs::path(config.run.dir) / "cache" : fs::path()}, pool);
   Opened opened{.dataset = data.dataset};
   if (!data.tokenizer_json.empty()) opened.tokenizer = text::Tokenizer::parse(data.tokenizer_json, "tokenizer.json of the data");
   return opened;

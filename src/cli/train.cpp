@@ -16,7 +16,7 @@ struct Options {
   std::string config, dir, fork;
   std::vector<std::string> sets;
   int64_t stop_after = -1;
-  bool fresh = false, help_config = false;
+  bool fresh = false, override_data = false, help_config = false;
 };
 
 void run_train(const Options& options) {
@@ -26,8 +26,11 @@ void run_train(const Options& options) {
   }
   if (options.config.empty())
     throw UsageError("train: expected a config file, as in deltazero train configs/quickstart.yaml (--help-config lists its keys)");
-  train::TrainOptions train{
-      .config = train::load_config(options.config, options.sets), .stop_after = options.stop_after, .fresh = options.fresh, .fork = options.fork};
+  train::TrainOptions train{.config = train::load_config(options.config, options.sets),
+                            .stop_after = options.stop_after,
+                            .fresh = options.fresh,
+                            .fork = options.fork,
+                            .override_data = options.override_data};
   if (!options.dir.empty()) train.config.run.dir = options.dir;
   if (train.config.run.dir.empty()) {
     throw ConfigError(
@@ -53,6 +56,7 @@ void add_train(CLI::App& app) {
       ->check(CLI::Range(int64_t{0}, int64_t{1000000000000000}));
   CLI::Option* fresh = verb->add_flag("--fresh", options->fresh, "start anew; an old run in the directory is moved to RUN.old-K");
   verb->add_option("--fork", options->fork, "start a new run from this checkpoint under a changed recipe")->type_name("CHECKPOINT")->excludes(fresh);
+  verb->add_flag("--override", options->override_data, "resume with other data: skips the identity check of the data, and nothing else");
   verb->add_flag("--help-config", options->help_config, "list every key of a configuration with its default");
   verb->callback([options] { run_train(*options); });
 }

@@ -74,9 +74,10 @@ Batch make_batch(const Dataset& dataset, std::vector<int64_t> ids, bool intra_do
   return batch;
 }
 
-Batch make_batch(const Dataset& dataset, const Order& order, int64_t step, bool intra_document) {
+Batch make_batch(const Dataset& dataset, const Order& order, int64_t step, bool intra_document, const BatchChange& change) {
   Batch batch = make_batch(dataset, order.batch(step), intra_document);
   batch.step = step;
+  if (change) change(batch);
   return batch;
 }
 
@@ -102,7 +103,7 @@ struct Loader::State {
   Result read(int64_t step) const {
     Result result;
     try {
-      result.batch = make_batch(*dataset, *order, step, settings.intra_document);
+      result.batch = make_batch(*dataset, *order, step, settings.intra_document, settings.change);
     } catch (...) {
       result.error = std::current_exception();
     }

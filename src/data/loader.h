@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -29,7 +30,10 @@ struct Batch {
 
 Digest128 digest_of(const Batch& batch);  // as it stands in a batch
 
-Batch make_batch(const Dataset& dataset, const Order& order, int64_t step, bool intra_document);
+// What is done to each batch after it was read (warm_up.h); may be null. Thread safe.
+using BatchChange = std::function<void(Batch&)>;
+
+Batch make_batch(const Dataset& dataset, const Order& order, int64_t step, bool intra_document, const BatchChange& change = nullptr);
 // Any instances of one length, in the given order (evaluation); step is 0.
 Batch make_batch(const Dataset& dataset, std::vector<int64_t> ids, bool intra_document);
 
@@ -37,6 +41,7 @@ struct LoaderSettings {
   int threads = 1;             // 0: take() reads on the calling thread
   int prefetch = 2;            // batches ready or in work beyond the one asked for; at least 1 with threads
   bool intra_document = true;  // a token sees only its own document
+  BatchChange change;
 };
 
 class Loader {

@@ -16,9 +16,8 @@ namespace dz::train {
 namespace {
 
 template <class Section>
-FlatConfig flatten(const char* name, const Section& section, bool with_paths) {
+FlatConfig flatten(const char* name, const Section& section, Flattener flattener = {}) {
   Section copy = section;
-  Flattener flattener(with_paths);
   flattener.enter(name, "");
   visit(flattener, copy);
   flattener.leave();
@@ -42,6 +41,36 @@ void visit_all(FieldVisitor& visitor, Config& config) {
   throw ConfigError(Complaint{.where = reader.where(path), .found = found, .expected = expected, .hint = hint});
 }
 
+void resolve_data(const Recipe& recipe, const YamlReader& reader) {
+  const DataRecipe& data = recipe.data;
+  const auto demand = [&](DataSource source, bool given, const char* key, const char* expected, const char* hint) {
+    if (data.source == source && !given) refuse(reader, fmt::format("recipe.data.{}", key), "nothing", expected, hint);
+  };
+  demand(DataSource::kShards, !data.shards.empty(), "shards", "a directory written by deltazero tokenize", "or recipe.data.source: generated");
+  demand(DataSource::kFiles, !data.files.empty(), "files", "a list of token files", "");
+  demand(DataSource::kMix, !data.mix.file.empty(), "mix.file", "a mix file: label,path a line", "");
+  demand(DataSource::kMix, !data.mix.tokenizer.empty(), "mix.tokenizer", "an identifier, as in allenai/dolma2-tokenizer", "");
+  demand(DataSource::kMixture, !data.mixture.empty(), "mixture", "a file of source ratios", "docs/data.md, \"Mixtures\"");
+  if (data.source == DataSource::kGenerated && data.generated.tokens < data.sequence_length) {
+    refuse(reader, "recipe.data.generated.tokens", std::to_string(data.generated.tokens),
+           fmt::format("at least recipe.data.sequence_length ({})", data.sequence_length));
+  }
+  if (data.target_length % data.sequence_length != 0) {
+    refuse(reader, "recipe.data.target_length", std::to_string(data.target_length),
+           fmt::format("0, or a multiple of sequence_length ({})", data.sequence_length));
+  }
+  if (data.kind != DataKind::kFixed && data.target_length > 0)
+    refuse(reader, "recipe.data.target_length", std::to_string(data.target_length), "0 unless kind: fixed");
+  for (const auto& [key, texts] : {std::pair{"sequence_length", &data.warm_up.sequence_length}, {"batch", &data.warm_up.batch}}) {
+    const std::string path = fmt::format("recipe.data.warm_up.{}", key);
+    for (const Stage& stage : parse_stages(*texts, reader.where(path))) {
+      const bool length = std::string_view(key) == "sequence_length";
+      if (length && (stage.value < 2 || data.sequence_length % stage.value != 0))
+        refuse(reader, path, std::to_string(stage.value), fmt::format("a divisor of sequence_length ({}), at least 2", data.sequence_length));
+    }
+  }
+}
+
 // Fills in what follows from other keys and refuses what does not fit together.
 void resolve(Config& config, const YamlReader& reader) {
   Recipe& recipe = config.recipe;
@@ -53,13 +82,7 @@ void resolve(Config& config, const YamlReader& reader) {
   if (!std::has_single_bit(static_cast<uint64_t>(recipe.lanes))) refuse(reader, "recipe.lanes", std::to_string(recipe.lanes), "a power of two");
   if (recipe.adamw.beta1 < 0 || recipe.adamw.beta2 < 0)
     refuse(reader, "recipe.optimizer.betas", "another count", "two numbers in [0, 1)", "for OLMo 3 use [0.9, 0.95]");
-  if (recipe.data.source == "shards" && recipe.data.shards.empty()) {
-    refuse(reader, "recipe.data.shards", "nothing", "a directory written by deltazero tokenize", "or recipe.data.source: generated");
-  }
-  if (recipe.data.source == "generated" && recipe.data.generated.tokens < recipe.data.sequence_length) {
-    refuse(reader, "recipe.data.generated.tokens", std::to_string(recipe.data.generated.tokens),
-           fmt::format("at least recipe.data.sequence_length ({})", recipe.data.sequence_length));
-  }
+  resolve_data(config.recipe, reader);
   model::ModelConfig& model = recipe.model;
   if (model.n_kv_heads == 0) model.n_kv_heads = model.n_heads;
   if (model.head_dim == 0) model.head_dim = model.d_model / model.n_heads;
@@ -69,7 +92,7 @@ void resolve(Config& config, const YamlReader& reader) {
     refuse(reader, "recipe.model.window", std::to_string(model.window), "at least 1: this model has sliding layers", "or full_every: 1");
   model.set_window_pattern(recipe.full_every);
   model.max_position_embeddings = recipe.data.sequence_length;
-  if (recipe.data.source == "generated") model.eos_token_ids = {static_cast<int32_t>(recipe.data.eos_id)};
+  if (recipe.data.source == DataSource::kGenerated) model.eos_token_ids = {static_cast<int32_t>(recipe.data.eos_id)};
   model::validate(model, reader.where("recipe.model"));
   recipe.schedule.t_max = recipe.steps;
   optim::check(recipe.schedule, reader.where("recipe.schedule"));
@@ -108,12 +131,19 @@ std::string config_help() {
   return printer.text();
 }
 
-std::string recipe_yaml(const Recipe& recipe) { return to_yaml(flatten("recipe", recipe, true)); }
-std::string topology_yaml(const Topology& topology) { return to_yaml(flatten("topology", topology, true)); }
-std::string run_yaml(const RunSettings& run) { return to_yaml(flatten("run", run, true)); }
+std::string recipe_yaml(const Recipe& recipe) {
+  Recipe copy = recipe;
+  PathMaker paths;
+  visit(paths, copy);
+  if (copy.init != "random") copy.init = fs::absolute(copy.init).lexically_normal().string();
+  return to_yaml(flatten("recipe", copy));
+}
+
+std::string topology_yaml(const Topology& topology) { return to_yaml(flatten("topology", topology)); }
+std::string run_yaml(const RunSettings& run) { return to_yaml(flatten("run", run)); }
 
 Identity identify(const Recipe& recipe, const std::string& data_digest, const std::string& init_digest) {
-  Identity identity{flatten("recipe", recipe, false)};
+  Identity identity{flatten("recipe", recipe, Flattener(flatten("recipe", Recipe{})))};
   // A path is no part of the identity: what it leads to is.
   for (auto& [key, value] : identity.fields) {
     if (key == "recipe.init" && value != "random") value = "model";

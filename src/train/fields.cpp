@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace dz::train {
 namespace {
@@ -11,7 +12,7 @@ bool is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 bool is_plain(char c) { return is_alpha(c) || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.' || c == '/'; }
 
 // A string that YAML would read as something else, or not at all, is put in double quotes with its escapes.
-std::string quoted(const std::string& text) {
+std::string yaml_string(const std::string& text) {
   constexpr std::string_view kWords[] = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"};
   const bool word = std::find(std::begin(kWords), std::end(kWords), text) != std::end(kWords);
   if (!text.empty() && (is_alpha(text[0]) || text[0] == '/') && !word && std::all_of(text.begin(), text.end(), is_plain)) return text;
@@ -44,17 +45,29 @@ void Flattener::enter(const char* key, const char*) { path_.emplace_back(path_.e
 void Flattener::leave() { path_.pop_back(); }
 
 void Flattener::put(const Field& field, std::string text) {
-  if (field.is_path && !with_paths_) return;
-  flat_.emplace_back(path_.empty() ? field.key : path_.back() + "." + field.key, std::move(text));
+  std::string path = path_.empty() ? field.key : path_.back() + "." + field.key;
+  if (for_identity_) {
+    const auto usual = defaults_.find(path);
+    if (field.is_path || (field.added && usual != defaults_.end() && usual->second == text)) return;
+  }
+  flat_.emplace_back(std::move(path), std::move(text));
 }
 
 void Flattener::field(const Field& field, int64_t& value) { put(field, std::to_string(value)); }
 void Flattener::field(const Field& field, uint64_t& value) { put(field, std::to_string(value)); }
 void Flattener::field(const Field& field, double& value) { put(field, number(value)); }
 void Flattener::field(const Field& field, bool& value) { put(field, value ? "true" : "false"); }
-void Flattener::field(const Field& field, std::string& value) { put(field, quoted(value)); }
+void Flattener::field(const Field& field, std::string& value) { put(field, yaml_string(value)); }
 void Flattener::field(const Field& field, std::vector<double>& value) { put(field, list(value, number)); }
-void Flattener::field(const Field& field, std::vector<std::string>& value) { put(field, list(value, quoted)); }
+void Flattener::field(const Field& field, std::vector<std::string>& value) { put(field, list(value, yaml_string)); }
+
+void PathMaker::field(const Field& field, std::string& value) {
+  if (field.is_path && !value.empty()) value = std::filesystem::absolute(value).lexically_normal().string();
+}
+
+void PathMaker::field(const Field& field, std::vector<std::string>& value) {
+  for (std::string& item : value) this->field(field, item);
+}
 
 void HelpPrinter::enter(const char* key, const char* help) {
   text_ += fmt::format("{:{}}{}:{:{}} # {}\n", "", 2 * depth_, key, "", std::max(1, 34 - 2 * depth_ - static_cast<int>(std::string_view(key).size())),
@@ -66,7 +79,7 @@ void HelpPrinter::leave() { --depth_; }
 
 template <class Value>
 void HelpPrinter::print(const Field& field, Value& value) {
-  Flattener one(true);
+  Flattener one;
   one.field(field, value);
   const std::string line = fmt::format("{:{}}{}: {}", "", 2 * depth_, field.key, field.required ? "(required)" : one.take().front().second);
   text_ += fmt::format("{:<36}# {}", line, field.help);

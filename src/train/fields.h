@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@ struct Field {
   std::vector<std::string_view> allowed = {};  // strings; empty: any
   bool required = false;
   bool is_path = false;  // relative to the config file; no part of a recipe's identity (a digest is)
+  bool added = false;    // takes part in the identity only with another value than its default, so that recipes without it keep theirs
 };
 
 class FieldVisitor {
@@ -34,12 +36,25 @@ class FieldVisitor {
   virtual void field(const Field& field, std::vector<std::string>& value) = 0;
 };
 
+// An enumeration as the string that the file has; names[i] is the value i.
+template <class Enum>
+void choice(FieldVisitor& visitor, Field field, std::vector<std::string_view> names, Enum& value) {
+  std::string name(names[static_cast<size_t>(value)]);
+  field.allowed = names;
+  visitor.field(field, name);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) value = static_cast<Enum>(i);
+  }
+}
+
 // "recipe.optimizer.lr" -> "0.0003", in the order of the fields. Doubles in the shortest form that reads back the same.
 using FlatConfig = std::vector<std::pair<std::string, std::string>>;
 
 class Flattener : public FieldVisitor {
  public:
-  explicit Flattener(bool with_paths) : with_paths_(with_paths) {}
+  // for_identity: without paths, and without fields that were added and have their value in `defaults`.
+  Flattener() = default;
+  explicit Flattener(const FlatConfig& defaults) : for_identity_(true), defaults_(defaults.begin(), defaults.end()) {}
   void enter(const char* key, const char* help) override;
   void leave() override;
   void field(const Field& field, int64_t& value) override;
@@ -55,7 +70,22 @@ class Flattener : public FieldVisitor {
   void put(const Field& field, std::string text);
   std::vector<std::string> path_;
   FlatConfig flat_;
-  bool with_paths_;
+  bool for_identity_ = false;
+  std::map<std::string, std::string> defaults_;
+};
+
+// Makes every path absolute, so that a configuration keeps its meaning in another directory.
+class PathMaker : public FieldVisitor {
+ public:
+  void enter(const char*, const char*) override {}
+  void leave() override {}
+  void field(const Field&, int64_t&) override {}
+  void field(const Field&, uint64_t&) override {}
+  void field(const Field&, double&) override {}
+  void field(const Field&, bool&) override {}
+  void field(const Field& field, std::string& value) override;
+  void field(const Field&, std::vector<double>&) override {}
+  void field(const Field& field, std::vector<std::string>& value) override;
 };
 
 // One line a field: path, default, help.

@@ -32,6 +32,10 @@ std::string to_json_line(const StepReport& report) {
   line["step"] = report.step;
   line["loss"] = number(static_cast<double>(report.loss));
   line["loss_hex"] = hex_float(report.loss);
+  line["loss_global"] = number(static_cast<double>(report.loss_global));
+  line["loss_olmo_core"] = number(static_cast<double>(report.loss_olmo_core));
+  line["labels"] = report.labels;
+  line["filtered"] = report.filtered;
   line["z_loss"] = number(static_cast<double>(report.z_loss));
   line["grad_norm"] = number(static_cast<double>(report.grad_norm));
   line["grad_norm_hex"] = hex_float(report.grad_norm);

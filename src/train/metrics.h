@@ -13,10 +13,13 @@ namespace dz::train {
 
 struct StepReport {
   int64_t step = 0;
-  float loss = 0;       // mean cross entropy of the batch
-  float z_loss = 0;     // with its multiplier
-  float grad_norm = 0;  // before clipping
-  double lr = 0;        // that this step used
+  float loss = 0;                             // mean cross entropy of the batch, by the divisor of the recipe
+  float z_loss = 0;                           // with its multiplier
+  float grad_norm = 0;                        // before clipping
+  float loss_global = 0, loss_olmo_core = 0;  // by either divisor (train/divisor.h)
+  int64_t labels = 0;                         // targets of the batch
+  int64_t filtered = 0;                       // instances without a target because a filter took them
+  double lr = 0;                              // that this step used
   bool skipped = false;
   std::string skip_reason;
   int64_t tokens = 0;  // of the batch

@@ -1,6 +1,6 @@
 #include "train/recipe.h"
 
-#include <limits>
+#include <algorithm>
 
 namespace dz::train {
 namespace {
@@ -8,35 +8,10 @@ namespace {
 constexpr double kMany = 1e15;  // more of anything than a run could count, and far from the edge of int64_t
 constexpr double kSizes = 1 << 24;
 
-// An enumeration as the string that the file has.
-template <class Enum>
-void choice(FieldVisitor& visitor, const char* key, const char* help, std::vector<std::string_view> names, Enum& value) {
-  std::string name(names[static_cast<size_t>(value)]);
-  visitor.field({.key = key, .help = help, .allowed = names}, name);
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) value = static_cast<Enum>(i);
-  }
-}
-
-void visit_data(FieldVisitor& visitor, DataRecipe& data) {
-  visitor.enter("data", "which tokens, in which order");
-  visitor.field({.key = "source", .help = "token shards on disk, or computed ones", .allowed = {"shards", "generated"}}, data.source);
-  visitor.field({.key = "shards", .help = "directory written by deltazero tokenize", .is_path = true}, data.shards);
-  visitor.field({.key = "sequence_length", .help = "tokens of an instance", .least = 2, .most = kSizes, .required = true}, data.sequence_length);
-  visitor.field({.key = "seed", .help = "of the order; recipe.seed unless given"}, data.seed);
-  visitor.field({.key = "document_masks", .help = "a token sees only its own document"}, data.document_masks);
-  visitor.enter("generated", "the computed tokens");
-  visitor.field({.key = "tokens", .help = "how many", .least = 0, .most = 1e12}, data.generated.tokens);
-  visitor.field({.key = "documents", .help = "cut into how many", .least = 1, .most = 1e12}, data.generated.documents);
-  visitor.field({.key = "eos_id", .help = "that ends each", .least = 0, .most = kSizes}, data.eos_id);
-  visitor.leave();
-  visitor.leave();
-}
-
 void visit_model(FieldVisitor& visitor, Recipe& recipe) {
   model::ModelConfig& model = recipe.model;
   visitor.enter("model", "the shape of the network");
-  choice(visitor, "family", "as Hugging Face's model_type", {"olmo2", "olmo3"}, model.family);
+  choice(visitor, {.key = "family", .help = "as Hugging Face's model_type"}, {"olmo2", "olmo3"}, model.family);
   visitor.field({.key = "d_model", .help = "width of the residual stream", .least = 1, .most = kSizes, .required = true}, model.d_model);
   visitor.field({.key = "n_layers", .help = "transformer blocks", .least = 1, .most = 4096, .required = true}, model.n_layers);
   visitor.field({.key = "n_heads", .help = "query heads", .least = 1, .most = 65536, .required = true}, model.n_heads);
@@ -54,7 +29,8 @@ void visit_model(FieldVisitor& visitor, Recipe& recipe) {
   visitor.field({.key = "tie_word_embeddings", .help = "the head is the embedding"}, model.tie_word_embeddings);
   visitor.leave();
   visitor.enter("rope", "rotary embedding");
-  choice(visitor, "table", "cos and sin of the float32 angle, as the reference, or of the exact one", {"reference", "exact"}, model.rope_table);
+  choice(visitor, {.key = "table", .help = "cos and sin of the float32 angle, as the reference, or of the exact one"}, {"reference", "exact"},
+         model.rope_table);
   visitor.leave();
 }
 
@@ -85,7 +61,7 @@ void visit_optimizer(FieldVisitor& visitor, Recipe& recipe) {
 
 void visit_schedule(FieldVisitor& visitor, optim::Schedule& schedule) {
   visitor.enter("schedule", "of the learning rate");
-  choice(visitor, "name", "", {"constant", "cosine", "linear", "wsd"}, schedule.kind);
+  choice(visitor, {.key = "name", .help = ""}, {"constant", "cosine", "linear", "wsd"}, schedule.kind);
   visitor.field({.key = "warmup", .help = "steps up to the peak", .least = 0, .most = kMany}, schedule.warmup);
   visitor.field({.key = "warmup_min_lr", .help = "where they start", .least = 0, .most = 1e3}, schedule.warmup_min_lr);
   visitor.field({.key = "alpha_f", .help = "cosine, linear: the end, as a share of the peak", .least = 0, .most = 1}, schedule.alpha_f);
@@ -107,13 +83,30 @@ void visit(FieldVisitor& visitor, Recipe& recipe) {
   visitor.field({.key = "lanes", .help = "chains that a batch's gradient is cut into: a power of two", .least = 1, .most = 65536}, recipe.lanes);
   visitor.field({.key = "init", .help = "random, or a model directory to start from (moments zero)"}, recipe.init);
   visitor.field({.key = "numerics", .help = "the numerics contract"}, recipe.numerics);
-  visit_data(visitor, recipe.data);
+  visit(visitor, recipe.data);
   visit_model(visitor, recipe);
   visit_optimizer(visitor, recipe);
   visit_schedule(visitor, recipe.schedule);
   visitor.enter("loss", "cross entropy, with");
   visitor.field({.key = "z_loss", .help = "multiplier of the squared log normaliser", .least = 0, .most = 1e3}, recipe.z_loss);
+  choice(visitor, {.key = "divisor", .help = "global targets, or as OLMo-core's ranks divide", .added = true}, {"global", "olmo-core"},
+         recipe.loss_divisor);
+  visitor.field({.key = "divisor_ranks", .help = "olmo-core: its ranks, whoever carries the run", .least = 1, .most = 1e6, .added = true},
+                recipe.divisor_ranks);
   visitor.leave();
+}
+
+int64_t largest_batch(const Recipe& recipe) {
+  const DataRecipe& data = recipe.data;
+  int64_t most = recipe.batch;
+  for (const Stage& stage : parse_stages(data.warm_up.batch, "recipe.data.warm_up.batch")) most = std::max(most, stage.value);
+  // Shorter instances are more instances.
+  int64_t shortest = data.kind == DataKind::kVsl ? data.vsl.min_length : data.sequence_length;
+  if (data.warm_up.mode == "split") {
+    for (const Stage& stage : parse_stages(data.warm_up.sequence_length, "recipe.data.warm_up.sequence_length"))
+      shortest = std::min(shortest, stage.value);
+  }
+  return most * std::max<int64_t>(1, data.sequence_length / shortest);
 }
 
 void visit(FieldVisitor& visitor, Topology& topology) {
@@ -135,6 +128,8 @@ void visit(FieldVisitor& visitor, RunSettings& run) {
                 run.digest_every);
   visitor.field({.key = "log_every", .help = "steps between plain progress lines", .least = 1, .most = kMany}, run.log_every);
   visitor.field({.key = "stop_on_signal", .help = "SIGINT and SIGTERM: finish the step, save, stop"}, run.stop_on_signal);
+  visitor.field({.key = "verify_data", .help = "read all data at the start: hashes and ids; false: sizes, and files not hashed before"},
+                run.verify_data);
   visitor.enter("landmarks", "evaluations on the way");
   visitor.field({.key = "every", .help = "steps, and at 0 and the last; 0: none", .least = 0, .most = kMany}, run.landmarks.every);
   visitor.field({.key = "prompt", .help = "of the sample text"}, run.landmarks.prompt);

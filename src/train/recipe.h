@@ -5,24 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
 #include "model/config.h"
 #include "optim/adamw.h"
 #include "optim/schedules.h"
 #include "optim/skip_step.h"
+#include "train/data_recipe.h"
+#include "train/divisor.h"
 #include "train/fields.h"
 
 namespace dz::train {
-
-struct DataRecipe {
-  std::string source = "shards";  // shards | generated
-  std::string shards;             // directory written by `deltazero tokenize`
-  data::GeneratedSettings generated;
-  int64_t eos_id = 0;  // of generated tokens
-  int64_t sequence_length = 0;
-  uint64_t seed = 0;  // recipe.seed unless given
-  bool document_masks = true;
-};
 
 // Everything that decides the bits. Its hash, with the digests of the data and of initial weights, is the identity of the run.
 struct Recipe {
@@ -42,7 +33,12 @@ struct Recipe {
   int64_t max_consecutive_skips = 64;  // then training has diverged; 0: never
   optim::Schedule schedule;
   double z_loss = 1e-5;
+  Divisor loss_divisor = Divisor::kGlobal;
+  int64_t divisor_ranks = 1;  // of the olmo-core divisor: virtual ones
 };
+
+// Instances of the largest batch, warm-up included.
+int64_t largest_batch(const Recipe& recipe);
 
 struct Topology {
   std::string device = "cpu";
@@ -68,6 +64,7 @@ struct RunSettings {
   int64_t digest_every = 0;  // 0: with each checkpoint
   int64_t log_every = 10;
   bool stop_on_signal = true;
+  bool verify_data = true;
   Landmarks landmarks;
 };
 

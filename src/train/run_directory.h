@@ -21,6 +21,8 @@ class RunDirectory {
   const fs::path& path() const { return path_; }
   fs::path checkpoints() const { return path_ / "checkpoints"; }
   fs::path metrics() const { return path_ / "metrics.jsonl"; }
+  fs::path cache() const { return path_ / "cache"; }  // what can be made again: hashes of token files, packings
+  fs::path ledger() const { return path_ / "ledger" / "consumed.bin"; }
   fs::path landmark(int64_t step) const { return path_ / "landmarks" / ("step-" + std::to_string(step)); }
 
   // recipe.yaml, topology.yaml, run.yaml as resolved, environment.json.

@@ -46,14 +46,26 @@ std::string init_weights(const Recipe& recipe, TrainState& state, ThreadPool& po
   return checkpoint::digest_tensors(state.parameters.views(), pool).total.hex();
 }
 
+constexpr const char* kDataDigest = "recipe.data.digest";
+
+std::string value_of(const Identity& identity, std::string_view key) {
+  for (const auto& [name, value] : identity.fields) {
+    if (name == key) return value;
+  }
+  return "";
+}
+
+void set_value(Identity& identity, std::string_view key, const std::string& value) {
+  for (auto& field : identity.fields) {
+    if (field.first == key) field.second = value;
+  }
+}
+
 [[noreturn]] void refuse(const RunDirectory& directory, const checkpoint::Checkpoint& newest, const std::vector<std::string>& lines,
-                         const TrainingData& data) {
+                         const std::vector<std::string>& changed_data) {
   std::string message = fmt::format("run {} was made with another recipe; resuming would change its meaning", directory.path().string());
   for (const std::string& line : lines) message += "\n  " + line;
-  if (newest.has("data.json") && data.shards) {
-    const data::TokenManifest old = data::parse_token_manifest(checkpoint::read_side_file(newest, "data.json"), (newest.path / "data.json").string());
-    for (const std::string& line : data::differences(old, data.shards->manifest())) message += "\n    " + line;
-  }
+  for (const std::string& line : changed_data) message += "\n    " + line;
   message += fmt::format("\n  to start a new run from this checkpoint: deltazero train ... --dir NEW --fork {}", newest.path.string());
   throw ConfigError(message);
 }
@@ -66,8 +78,17 @@ void resume(const checkpoint::Checkpoint& newest, const TrainOptions& options, c
   for (const auto& field : run.fields) {
     if (field.first == "recipe.init.digest" && options.config.recipe.init != "random") start.identity.fields.push_back(field);
   }
-  const std::vector<std::string> lines = differences(run, start.identity);
-  if (!lines.empty()) refuse(directory, newest, lines, data);
+  std::vector<std::string> changed_data;
+  if (value_of(run, kDataDigest) != value_of(start.identity, kDataDigest) && newest.has("data.json"))
+    changed_data = data_differences(checkpoint::read_side_file(newest, "data.json"), data, (newest.path / "data.json").string());
+  Identity compared = run;
+  if (options.override_data) set_value(compared, kDataDigest, value_of(start.identity, kDataDigest));
+  const std::vector<std::string> lines = differences(compared, start.identity);
+  if (!lines.empty()) refuse(directory, newest, lines, changed_data);
+  if (value_of(run, kDataDigest) != value_of(start.identity, kDataDigest)) {
+    progress.note("warning: --override: the data is not that of the run; its position is kept, and this is a run of two data sets from here on");
+    for (const std::string& line : changed_data) progress.note("        " + line);
+  }
   load_state(newest, state);
   if (newest.has("parent.json")) start.parent_json = checkpoint::read_side_file(newest, "parent.json");
   start.resumed = true;

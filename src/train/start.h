@@ -13,6 +13,7 @@ struct Start {
   Identity identity;
   std::string parent_json;  // of a forked run: where it comes from; empty otherwise
   bool resumed = false;
+  bool forked() const { return !parent_json.empty(); }
   bool save_now = false;  // a fork has its own first checkpoint before its first step
 };
 

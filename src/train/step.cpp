@@ -21,12 +21,6 @@ std::unique_ptr<model::Transformer<T>> make_engine(const Recipe& recipe, const T
   return std::make_unique<model::Transformer<T>>(recipe.model, limits, pool);
 }
 
-int64_t largest(const std::vector<parallel::MicroBatch>& plan) {
-  int64_t most = 1;
-  for (const parallel::MicroBatch& micro : plan) most = std::max(most, micro.instances.size());
-  return most;
-}
-
 std::vector<double> decays_of(const Recipe& recipe) {
   std::vector<std::string> names;
   for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) names.push_back(spec.name);
@@ -62,14 +56,12 @@ void restore_trainer(std::string_view text, const std::string& where, TrainState
 }
 
 Stepper::Stepper(const Recipe& recipe, const Topology& topology, ThreadPool& pool)
-    : recipe_(recipe),
-      pool_(pool),
-      plan_(parallel::plan_micro_batches(recipe.batch, recipe.lanes, topology.micro_batch, {0, recipe.lanes})),
-      decays_(decays_of(recipe)) {
+    : recipe_(recipe), pool_(pool), micro_batch_(topology.micro_batch), decays_(decays_of(recipe)) {
+  const int64_t most = std::min(micro_batch_, largest_batch(recipe));
   if (recipe.dtype == "bf16") {
-    engine_ = make_engine<bf16>(recipe, topology, largest(plan_), pool);
+    engine_ = make_engine<bf16>(recipe, topology, most, pool);
   } else {
-    engine_ = make_engine<float>(recipe, topology, largest(plan_), pool);
+    engine_ = make_engine<float>(recipe, topology, most, pool);
   }
 }
 
@@ -86,8 +78,14 @@ int Stepper::free_slot() {
   return static_cast<int>(slot);
 }
 
+const std::vector<parallel::MicroBatch>& Stepper::plan_of(int64_t instances) {
+  if (instances != planned_) plan_ = parallel::plan_micro_batches(instances, recipe_.lanes, micro_batch_, {0, recipe_.lanes});
+  planned_ = instances;
+  return plan_;
+}
+
 int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
-  const float weight = static_cast<float>(1.0 / static_cast<double>(batch.labels));
+  const std::vector<float> weights = loss_weights(batch, recipe_.loss_divisor, recipe_.divisor_ranks);
   const auto merge = [this](int a, int b) {
     const std::span<float> sum = slots_[static_cast<size_t>(a)]->arena();
     kernels::add({.count = static_cast<int64_t>(sum.size()), .a = sum.data(), .b = slots_[static_cast<size_t>(b)]->arena().data()}, pool_);
@@ -95,30 +93,33 @@ int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
   };
   parallel::LaneTree tree(batch.instances, recipe_.lanes, merge);
   int slot = -1;
-  for (const parallel::MicroBatch& micro : plan_) {
+  for (const parallel::MicroBatch& micro : plan_of(batch.instances)) {
     const int64_t first = micro.instances.begin * batch.sequence_length;
+    const float* const weight = weights.data() + micro.instances.begin;
+    const bool equal = std::all_of(weight, weight + micro.instances.size(), [weight](float other) { return other == *weight; });
     const model::Batch piece{.instances = micro.instances.size(),
                              .seq = batch.sequence_length,
                              .tokens = batch.tokens.data() + first,
                              .targets = batch.targets.data() + first,
-                             .first_visible = batch.first_visible.empty() ? nullptr : batch.first_visible.data() + first};
+                             .first_visible = batch.first_visible.empty() ? nullptr : batch.first_visible.data() + first,
+                             .weights = equal ? nullptr : weight};
     if (micro.first_part) slot = free_slot();
     model::LossOut loss;
     std::visit(
         [&](const auto& engine) {
-          engine->forward_backward(piece, weight, static_cast<float>(recipe_.z_loss), {batch.instances, recipe_.lanes, micro},
+          engine->forward_backward(piece, *weight, static_cast<float>(recipe_.z_loss), {batch.instances, recipe_.lanes, micro},
                                    *slots_[static_cast<size_t>(slot)], loss);
         },
         engine_);
-    for (const double ce : loss.ce) sums.ce += ce;
-    for (const double z : loss.z) sums.z += z;
+    sums.ce.insert(sums.ce.end(), loss.ce.begin(), loss.ce.end());
+    sums.z.insert(sums.z.end(), loss.z.begin(), loss.z.end());
     if (micro.last_part) tree.add(micro.lanes, slot);
   }
   return tree.root();
 }
 
 StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
-  DZ_CHECK(batch.step == state.step + 1 && batch.instances == recipe_.batch, "batch.step", batch.step, "state.step", state.step);
+  DZ_CHECK(batch.step == state.step + 1 && batch.instances >= 1, "batch.step", batch.step, "state.step", state.step);
   StepReport report{.step = batch.step, .lr = optim::learning_rate(recipe_.schedule, batch.step), .tokens = batch.instances * batch.sequence_length};
   report.batch_digest = batch.digest;
 
@@ -128,16 +129,22 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
   const int slot = accumulate(batch, sums);
   model::Parameters& gradient = *slots_[static_cast<size_t>(slot)];
   model::finish_tied_gradient(gradient, pool_);
-  const double labels = static_cast<double>(batch.labels);
-  report.loss = static_cast<float>(sums.ce / labels);
-  report.z_loss = static_cast<float>(sums.z * recipe_.z_loss / labels);
+  const auto mean = [&](const std::vector<double>& of, Divisor divisor) { return mean_loss(batch, of, divisor, recipe_.divisor_ranks); };
+  report.loss = static_cast<float>(mean(sums.ce, recipe_.loss_divisor));
+  report.z_loss = static_cast<float>(mean(sums.z, recipe_.loss_divisor) * recipe_.z_loss);
+  report.loss_global = static_cast<float>(mean(sums.ce, Divisor::kGlobal));
+  report.loss_olmo_core = static_cast<float>(mean(sums.ce, Divisor::kOlmoCore));
+  report.labels = batch.labels;
+  report.filtered = std::count(batch.filtered.begin(), batch.filtered.end(), uint8_t{1});
 
   // May it be used?
   std::vector<optim::GradientView> views;
   for (size_t i = 0; i < gradient.size(); ++i)
     views.push_back({gradient.specs()[i].name, static_cast<int64_t>(gradient.tensor(i).size()), gradient.tensor(i).data()});
   report.grad_norm = optim::global_norm(views, pool_);
-  const optim::SkipVerdict verdict = state.guard.judge(report.loss, report.grad_norm);
+  // A batch without a target says nothing: no update, and nothing for the guard to remember.
+  const optim::SkipVerdict verdict =
+      batch.labels > 0 ? state.guard.judge(report.loss, report.grad_norm) : optim::SkipVerdict{.skip = true, .reason = "no target in the batch"};
   report.skipped = verdict.skip;
   report.skip_reason = verdict.reason;
 

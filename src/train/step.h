@@ -45,9 +45,10 @@ class Stepper {
  private:
   using Engine = std::variant<std::unique_ptr<model::Transformer<bf16>>, std::unique_ptr<model::Transformer<float>>>;
   struct Sums {
-    double ce = 0, z = 0;
+    std::vector<double> ce, z;  // [instances]
   };
 
+  const std::vector<parallel::MicroBatch>& plan_of(int64_t instances);
   // The gradient of the whole batch, in the slot that is returned, and its loss.
   int accumulate(const data::Batch& batch, Sums& sums);
   int free_slot();
@@ -55,7 +56,9 @@ class Stepper {
 
   const Recipe& recipe_;
   ThreadPool& pool_;
-  std::vector<parallel::MicroBatch> plan_;
+  const int64_t micro_batch_;
+  std::vector<parallel::MicroBatch> plan_;  // of planned_ instances
+  int64_t planned_ = 0;
   Engine engine_;
   std::vector<std::unique_ptr<model::Parameters>> slots_;
   std::vector<bool> busy_;

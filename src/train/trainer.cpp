@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "data/ledger.h"
 #include "kernels/cpu.h"
 #include "kernels/peak.h"
 #include "kernels/table.h"
@@ -33,11 +34,12 @@ class Trainer {
         landmark_(landmark),
         pool_(thread_count(options_.config.topology)),
         directory_(options_.config.run.dir, options_.fresh, notes_),
-        data_(open_data(options_.config.recipe, pool_)),
+        data_(open_data(options_.config.recipe, {.cache = directory_.cache(), .override_data = options_.override_data}, pool_)),
         progress_(options_.config.recipe.steps, options_.config.run.log_every),
         state_(options_.config.recipe) {}
 
   Outcome run() {
+    if (run_settings().verify_data) verify(data_, pool_);
     describe();
     start_ = start_run(options_, data_, directory_, state_, pool_, progress_);
     const int64_t last = options_.stop_after >= 0 ? std::min(options_.stop_after, recipe().steps) : recipe().steps;
@@ -54,6 +56,11 @@ class Trainer {
     MetricsLog metrics(directory_.metrics(), state_.step);
     if (metrics.removed_lines() > 0)
       progress_.note(fmt::format("metrics cut back to step {} ({} lines removed)", state_.step, metrics.removed_lines()));
+    if (options_.override_data) set_old_ledger_aside();
+    data::Ledger ledger(directory_.ledger(), data_.dataset->instances(), state_.step);
+    if (ledger.last_step() < state_.step && !start_.forked())
+      progress_.note(fmt::format("warning: the ledger ends at step {}: steps up to {} cannot be audited", ledger.last_step(), state_.step));
+    ledger_ = &ledger;
     if (start_.save_now) save(std::nullopt);
     mark();
     return loop(metrics, last);
@@ -67,11 +74,11 @@ class Trainer {
     Signals signals(run_settings().stop_on_signal);
     const Topology& topology = options_.config.topology;
     Stepper stepper(recipe(), topology, pool_);
-    data::Loader loader(data_.dataset,
-                        data::make_order({.instances = data_.dataset->instances(), .batch = recipe().batch, .seed = recipe().data.seed}),
+    data::Loader loader(data_.dataset, data_.order,
                         {.threads = static_cast<int>(topology.loader_threads),
                          .prefetch = static_cast<int>(topology.prefetch),
-                         .intra_document = recipe().data.document_masks});
+                         .intra_document = recipe().data.document_masks,
+                         .change = batch_change(recipe())});
     double save_seconds = 0;
     while (state_.step < last) {
       const double begin = now();
@@ -86,6 +93,7 @@ class Trainer {
       report.save_seconds = save_seconds;
       report.mfu = static_cast<double>(report.tokens) * flops_per_token_ / report.seconds / peak_;
       metrics.append(report);
+      ledger_->append({.step = batch.step, .sequence_length = batch.sequence_length, .ids = consumed(batch)});
       progress_.step(report);
       save_seconds = save_due ? save(report.digests) : 0;
       refuse_divergence(batch);
@@ -97,6 +105,24 @@ class Trainer {
       }
     }
     return Outcome::kDone;
+  }
+
+  // Instance numbers of other data mean something else, so a ledger is of one data set.
+  void set_old_ledger_aside() {
+    const fs::path path = directory_.ledger();
+    if (!fs::exists(path) || data::ledger_instances(path) == data_.dataset->instances()) return;
+    const fs::path aside = path.parent_path() / fmt::format("consumed-to-step-{}.bin", state_.step);
+    rename_durably(path, aside);
+    progress_.note("warning: the data has another number of instances; the ledger so far is now " + aside.string());
+  }
+
+  // A split instance stands in the batch once for each of its rows.
+  std::vector<int64_t> consumed(const data::Batch& batch) const {
+    if (batch.sequence_length == 0 || recipe().data.warm_up.mode != "split" || recipe().data.warm_up.sequence_length.empty()) return batch.ids;
+    const auto rows = static_cast<size_t>(recipe().data.sequence_length / batch.sequence_length);
+    std::vector<int64_t> ids;
+    for (size_t i = 0; i < batch.ids.size(); i += rows) ids.push_back(batch.ids[i]);
+    return ids;
   }
 
   bool due(int64_t every) const { return every > 0 && state_.step % every == 0; }
@@ -111,6 +137,7 @@ class Trainer {
     const double begin = now();
     checkpoint::Snapshot snapshot = train::snapshot(options_.config, data_, start_, state_);
     snapshot.digests = digests;
+    ledger_->sync();
     const checkpoint::Saved saved = checkpoint::save(directory_.checkpoints(), snapshot, run_settings().keep, pool_);
     for (const std::string& note : saved.notes) progress_.note("warning: " + note);
     const double seconds = now() - begin;
@@ -166,6 +193,7 @@ class Trainer {
                                kernels::name_of(kernels::active().isa), pool_.threads(), pool_.threads() == 1 ? "" : "s", peak_ / 1e9,
                                recipe().dtype));
     for (const std::string& note : notes_) progress_.note("        " + note);
+    for (const std::string& note : data_.notes) progress_.note("data    " + note);
     const Identity identity = identify(recipe(), data_.dataset->digest(), "");
     progress_.note(fmt::format("run     {}   recipe {}   {} parameters   {} instances x {} = {} tokens a step   {} lanes, micro-batch {}",
                                directory_.path().string(), identity.hash().substr(0, 8),
@@ -209,34 +237,11 @@ class Trainer {
   Progress progress_;
   TrainState state_;
   Start start_;
+  data::Ledger* ledger_ = nullptr;  // of run()
   double peak_ = 1, flops_per_token_ = 0;
 };
 
 }  // namespace
-
-TrainingData open_data(Recipe& recipe, ThreadPool& pool) {
-  TrainingData data;
-  if (recipe.data.source == "generated") {
-    data.dataset =
-        data::generated_dataset(recipe.data.generated, recipe.model.vocab_size, recipe.data.eos_id, recipe.data.seed, recipe.data.sequence_length);
-  } else {
-    data.shards = std::make_shared<const data::TokenShards>(recipe.data.shards);
-    const data::TokenManifest& manifest = data.shards->manifest();
-    if (manifest.vocab_size > recipe.model.vocab_size) {
-      throw ConfigError(Complaint{.where = "recipe.model.vocab_size",
-                                  .found = std::to_string(recipe.model.vocab_size),
-                                  .expected = fmt::format("at least {}, the vocabulary of {}", manifest.vocab_size, recipe.data.shards),
-                                  .hint = ""});
-    }
-    data.shards->verify(pool);
-    data.dataset = data::shard_dataset(data.shards, data::Split::kTrain, recipe.data.sequence_length);
-    data.manifest_json = to_json(manifest);
-    const fs::path tokenizer = fs::path(recipe.data.shards) / "tokenizer.json";
-    if (fs::exists(tokenizer)) data.tokenizer_json = read_file(tokenizer);
-    recipe.model.eos_token_ids = {static_cast<int32_t>(manifest.eos_id)};
-  }
-  return data;
-}
 
 Outcome train(TrainOptions options, const LandmarkHook& landmark) { return Trainer(std::move(options), landmark).run(); }
 

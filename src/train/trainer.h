@@ -6,31 +6,20 @@
 #include <string>
 
 #include "base/thread_pool.h"
-#include "data/loader.h"
-#include "data/token_shards.h"
 #include "train/config.h"
 #include "train/progress.h"
 #include "train/run_directory.h"
 #include "train/step.h"
+#include "train/training_data.h"
 
 namespace dz::train {
 
-// The training data of a recipe, opened and verified.
-struct TrainingData {
-  std::shared_ptr<const data::TokenShards> shards;  // null when the tokens are computed
-  std::shared_ptr<const data::Dataset> dataset;
-  std::string manifest_json;   // what a later resume compares file by file; empty when computed
-  std::string tokenizer_json;  // of the shards, when they have one
-};
-
-// Checks every byte of the shards against their hashes and every id against the vocabulary. Sets the model's EOS.
-TrainingData open_data(Recipe& recipe, ThreadPool& pool);
-
 struct TrainOptions {
   Config config;
-  int64_t stop_after = -1;  // absolute step; save and leave the schedule as it is
-  bool fresh = false;       // move an old run aside
-  fs::path fork;            // start a new run from this checkpoint under the config's recipe
+  int64_t stop_after = -1;     // absolute step; save and leave the schedule as it is
+  bool fresh = false;          // move an old run aside
+  fs::path fork;               // start a new run from this checkpoint under the config's recipe
+  bool override_data = false;  // go on with other data: skips the comparison of its identity, and nothing else
 };
 
 // Called at the steps of run.landmarks, state unchanged: writes its results into `directory` (not yet there).

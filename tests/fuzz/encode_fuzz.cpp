@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "fuzz/fuzz.h"
 #include "text/tokenizer.h"
 
 namespace {
@@ -19,7 +20,11 @@ using dz::text::Tokenizer;
 Tokenizer make(const std::string& pre_tokenizer) {
   std::string vocabulary;
   int id = 0;
-  const auto add = [&](const std::string& token) { vocabulary += (id ? ", \"" : "\"") + token + "\": " + std::to_string(id++); };
+  const auto add = [&](const std::string& token) {
+    if (id > 0) vocabulary += ", ";
+    vocabulary += '"' + token + "\": " + std::to_string(id);
+    ++id;
+  };
   int moved = 0;
   for (int byte = 0; byte < 256; ++byte) {
     const bool printable = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
@@ -67,5 +72,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static Encoder encoders[] = {Encoder(kTokenizers[0]), Encoder(kTokenizers[1]), Encoder(kTokenizers[2])};
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (size_t i = 0; i < std::size(encoders); ++i) check(kTokenizers[i], encoders[i], text);
+  ++dz::fuzz::accepted;
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "fuzz/fuzz.h"
 #include "text/extract.h"
 #include "text/strip.h"
 #include "text/unicode.h"
@@ -76,6 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check(rest.size() == all.size() - stop);
     for (size_t i = 0; i < rest.size(); ++i) check(rest[i].text == all[stop + i].text && rest[i].line == all[stop + i].line);
   }
+  dz::fuzz::accepted += !all.empty();
   ::close(memory);
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "fuzz/fuzz.h"
 #include "text/id_lines.h"
 
 namespace {
@@ -32,12 +33,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     encoder.encode(line, "line", sink);
     one_line(output);
+    ++dz::fuzz::accepted;
   } catch (const dz::Error&) {
   }
   output.clear();
   try {
     dz::text::decode_line(tokenizer(), false, line, "line", sink);
     one_line(output);
+    ++dz::fuzz::accepted;
   } catch (const dz::Error&) {
   }
   return 0;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "data/loader_state.h"
+#include "fuzz/fuzz.h"
 
 namespace {
 
@@ -37,6 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const LoaderStateText text{"state.json", std::string(reinterpret_cast<const char*>(data), size)};
   try {
     check(olmo_core_position(text, *olmo_core, identity), *olmo_core);
+    ++dz::fuzz::accepted;
   } catch (const dz::Error&) {
   }
   for (const auto& order : maxtext) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "fuzz/fuzz.h"
 #include "text/tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -23,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     if (ids != tokenizer.encode(kText)) std::abort();
     tokenizer.decode(ids);
+    ++dz::fuzz::accepted;
   } catch (const dz::Error&) {
   }
   return 0;

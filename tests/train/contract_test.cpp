@@ -61,7 +61,7 @@ TEST(Contract, TheModelLearns) {
 struct OneStep {
   Config config = load_config(contract_config(), {});
   ThreadPool pool{2};
-  TrainingData data = open_data(config.recipe, pool);
+  TrainingData data = open_data(config.recipe, {}, pool);
   std::shared_ptr<const data::Order> order = dz::test::keyed_order(data.dataset->instances(), config.recipe.batch, config.recipe.data.seed);
   TrainState state{config.recipe};
 

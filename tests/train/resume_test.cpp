@@ -57,7 +57,6 @@ TEST(Resume, AChangedRecipeIsRefusedWithItsKeys) {
     train_contract(temp / "a", {"recipe.optimizer.lr=0.004", "recipe.data.generated.documents=650"}, 2);
     FAIL() << "resumed under another recipe";
   } catch (const ConfigError& error) {
-    testing::internal::GetCapturedStdout();
     const std::string text = error.what();
     EXPECT_NE(text.find("recipe.optimizer.lr"), std::string::npos) << text;
     EXPECT_NE(text.find("run: 0.003"), std::string::npos) << text;

@@ -22,7 +22,7 @@ std::string state_digest(const TrainState& state, ThreadPool& pool) {
 TEST(Rules, ANanLossChangesNothingButTheStepCounter) {
   Config config = load_config(contract_config(), {});
   ThreadPool pool(2);
-  const TrainingData data = open_data(config.recipe, pool);
+  const TrainingData data = open_data(config.recipe, {}, pool);
   const auto order = dz::test::keyed_order(data.dataset->instances(), config.recipe.batch, config.recipe.data.seed);
   TrainState state(config.recipe);
   model::init_parameters(config.recipe.seed, state.parameters, pool);
@@ -54,7 +54,6 @@ TEST(Rules, TooManySkipsInARowEndTheRunWithItsCheckpointWhole) {
   const std::vector<std::string> sets = {"recipe.optimizer.skip_step.sigma=0.001", "recipe.optimizer.skip_step.window=4",
                                          "recipe.optimizer.skip_step.max_consecutive=3", "run.checkpoint_every=1", "run.keep=2"};
   EXPECT_THROW(train_contract(temp / "a", sets), DivergedError);
-  testing::internal::GetCapturedStdout();
   const auto lines = metrics(temp / "a");
   ASSERT_GE(lines.size(), 4u);
   for (size_t i = lines.size() - 3; i < lines.size(); ++i) EXPECT_TRUE(lines[i]["skipped"].get<bool>());
@@ -70,7 +69,6 @@ TEST(Rules, WeightsThatOverflowAreNotSaved) {
   const std::vector<std::string> sets = {"recipe.optimizer.lr=1000", "recipe.optimizer.max_grad_norm=0", "recipe.schedule.warmup=0",
                                          "run.checkpoint_every=1", "run.keep=2"};
   EXPECT_THROW(train_contract(temp / "a", sets), DivergedError);
-  testing::internal::GetCapturedStdout();
   const checkpoint::Newest newest = checkpoint::find_newest(temp / "a" / "checkpoints");
   ASSERT_TRUE(newest.checkpoint.has_value());
   EXPECT_EQ(newest.checkpoint->step + 1, metrics(temp / "a").back()["step"]);

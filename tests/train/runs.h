@@ -42,11 +42,13 @@ inline const fs::path& contract_config() {
 }
 
 inline Outcome train_contract(const fs::path& run, std::vector<std::string> sets = {}, int64_t stop_after = -1) {
-  testing::internal::CaptureStdout();
   sets.push_back("run.dir=" + run.string());
-  const Outcome outcome = train({.config = load_config(contract_config(), sets), .stop_after = stop_after}, {});
-  testing::internal::GetCapturedStdout();
-  return outcome;
+  TrainOptions options{.config = load_config(contract_config(), sets), .stop_after = stop_after};
+  struct Quiet {
+    Quiet() { testing::internal::CaptureStdout(); }
+    ~Quiet() { testing::internal::GetCapturedStdout(); }
+  } quiet;
+  return train(std::move(options), {});
 }
 
 struct Recorded {
