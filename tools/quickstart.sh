@@ -139,7 +139,10 @@ show deltazero verify "$run" "$check"
 verdict=$(deltazero verify "$run" "$check")
 echo "$verdict"
 
-title "5. What it learned"
+title "5. What it read"
+do_it deltazero audit "$run" --tokens
+
+title "6. What it learned"
 do_it deltazero eval loss "$run" --tokens "$data/shards" --split held-out
 do_it deltazero generate "$run" --prompt "The following options are" --max-tokens 60 --temperature 0.7 --seed 1
 do_it deltazero report "$run"

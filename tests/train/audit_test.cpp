@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "data/ledger.h"
+#include "data/wrong_orders.h"
 #include "train/runs.h"
 
 namespace dz::train {
@@ -74,6 +75,44 @@ TEST(Audit, NamesTheFirstStepThatDiffers) {
     EXPECT_NE(to_text(audit).find("DIFFERENT at step " + std::to_string(fault.step)), std::string::npos);
   }
   EXPECT_FALSE(audit_of(data, good).difference);
+}
+
+// The two faults of MaxText's olmo_grain, injected (MaxText: input_pipeline/olmo_grain_data_processing.py): hosts that are cut twice see a third
+// of the data never and a quarter twice or more, and a resume by the number of the last folder reads one batch again.
+TEST(Audit, NamesDoubleShardingAndTheOffByOneOfAResume) {
+  ThreadPool pool(1);
+  struct Case {
+    int64_t hosts;
+    double never, once, more;
+  };
+  for (const Case& expected : {Case{32, 37, 37, 26}, Case{4, 32, 42, 26}}) {
+    const int64_t instances = 64000;
+    Config config = load_config(test::contract_config(),
+                                {"recipe.data.generated.tokens=" + std::to_string(2 * instances), "recipe.data.sequence_length=2", "recipe.batch=64",
+                                 "recipe.data.order.dialect=maxtext", "recipe.data.order.hosts=" + std::to_string(expected.hosts)});
+    const TrainingData data = open_data(config.recipe, {}, pool);
+    const dz::test::DoubleShardedOrder wrong(data.order);
+    Records records;
+    for (int64_t step = 1; step <= instances / 64; ++step) records.emplace_back(step, wrong.batch(step));
+    const Audit audit = audit_of(data, records);
+    const auto share = [&](int64_t count) { return 100.0 * static_cast<double>(count) / static_cast<double>(instances); };
+    EXPECT_NEAR(share(audit.never), expected.never, 1) << expected.hosts;
+    EXPECT_NEAR(share(audit.once), expected.once, 1) << expected.hosts;
+    EXPECT_NEAR(share(audit.twice + audit.more), expected.more, 1) << expected.hosts;
+    ASSERT_TRUE(audit.difference);
+    EXPECT_LE(audit.difference->step, 100);
+
+    const dz::test::OffByOneOrder late(data.order, 57);
+    Records resumed;
+    for (int64_t step = 1; step <= 100; ++step) resumed.emplace_back(step, late.batch(step));
+    const Audit second = audit_of(data, resumed);
+    ASSERT_TRUE(second.difference);
+    EXPECT_EQ(second.difference->step, 58);
+
+    const Audit right = audit_of(data, planned(data, instances / 64));
+    EXPECT_FALSE(right.difference);
+    EXPECT_EQ(right.once, instances);
+  }
 }
 
 // Rows 5, 6, 9: whatever stops and resumes a run has, its ledger is that of the unbroken one, byte by byte.
