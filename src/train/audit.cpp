@@ -33,7 +33,7 @@ void count(const TrainingData& data, const std::vector<uint8_t>& times, Audit& a
     audit.consumed += n;
   }
   const auto [least, most] = std::minmax_element(times.begin(), times.end());
-  audit.at_most_once_an_epoch = times.empty() || *most <= *least + 1 || data.order->settings().dialect != data::Dialect::kKeyed;
+  audit.at_most_once_an_epoch = times.empty() || *most <= *least + 1;
   for (const std::string& name : names) {
     SourceShare& share = by_name[name];
     share.planned_share = static_cast<double>(share.instances) / static_cast<double>(std::max<int64_t>(1, audit.instances));
@@ -73,6 +73,12 @@ std::string some(const std::vector<int64_t>& ids) {
   constexpr size_t kMost = 8;
   const size_t shown = std::min(ids.size(), kMost);
   return fmt::format("{}{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shown), " "), ids.size() > shown ? " ..." : "");
+}
+
+std::string how_often(const Audit& audit) {
+  if (audit.twice + audit.more == 0) return "every instance came at most once";
+  if (audit.at_most_once_an_epoch) return "no instance came again before every other had come as often";
+  return "an epoch of this order leaves out its incomplete last batch, so that some instances come more often";
 }
 
 }  // namespace
@@ -173,7 +179,7 @@ std::string to_text(const Audit& audit) {
   }
   if (audit.tokens_checked > 0) text += fmt::format("tokens    of {} steps read again and compared with their digests\n", audit.tokens_checked);
   for (const std::string& note : audit.notes) text += "note      " + note + "\n";
-  if (!audit.difference) return text + "audit     as planned: every step consumed the instances that the recipe gives\n";
+  if (!audit.difference) return text + "audit     as planned: every step consumed the instances that the recipe gives; " + how_often(audit) + "\n";
   const AuditDifference& difference = *audit.difference;
   text += fmt::format("audit     DIFFERENT at step {}: {}\n", difference.step, difference.what);
   if (difference.planned != difference.consumed)

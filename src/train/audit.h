@@ -33,8 +33,7 @@ struct Audit {
   std::vector<SourceShare> shares;
   std::optional<AuditDifference> difference;  // the first
   std::vector<std::string> notes;             // what limits the audit: a torn end, steps before the ledger
-  // As planned: no instance twice before each came once; holds for whole epochs and for a part of one.
-  bool at_most_once_an_epoch = true;
+  bool at_most_once_an_epoch = true;          // the most frequent instance came at most once more than the rarest
 };
 
 using AuditRecords = std::function<void(const std::function<void(int64_t step, const std::vector<int64_t>& ids)>&)>;

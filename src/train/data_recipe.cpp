@@ -78,6 +78,7 @@ void visit_order(FieldVisitor& visitor, DataRecipe& data) {
                 data.order.hosts);
   visitor.field({.key = "workers", .help = "maxtext: its Grain workers", .least = 0, .most = 1e6, .added = true}, data.order.workers);
   visitor.field({.key = "skip_batches", .help = "batches to begin behind", .least = 0, .most = kMany, .added = true}, data.order.skip_batches);
+  visitor.field({.key = "index", .help = "maxtext: the index that a state names", .is_path = true}, data.order.index);
   visitor.field({.key = "state", .help = "loader state of OLMo-core, or Grain's by host, to go on from", .is_path = true}, data.order.state);
   visitor.leave();
   visitor.enter("warm_up", "lists of STEP:VALUE, from that step on");

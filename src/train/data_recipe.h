@@ -34,6 +34,7 @@ struct OrderRecipe {
   bool shuffle = true;
   int64_t hosts = 1, workers = 0;  // virtual, of the maxtext dialect: its batches depend on them
   int64_t skip_batches = 0;        // batches of the order that the run begins behind
+  std::string index;               // MaxText's index of the data: its fingerprint is what a Grain state names
   std::vector<std::string> state;  // a loader state of OLMo-core, or Grain's, one a host; fills skip_batches
 };
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/dataset_kinds.h"
 #include "data/fingerprint.h"
+#include "data/index.h"
 #include "data/kind_fingerprints.h"
 #include "data/loader_state.h"
 #include "data/skipped_order.h"
@@ -104,14 +105,34 @@ std::shared_ptr<const data::Order> order_of(const Recipe& recipe, const data::Da
   return data::make_order(settings);
 }
 
+// The fingerprint of MaxText's index covers the paths of then, so the index itself says it; sizes show that it is of this data.
+std::string maxtext_fingerprint_of(const DataRecipe& data, const data::TokenStore& store) {
+  std::vector<data::FingerprintFile> files;
+  std::string tokenizer = data.mix.tokenizer;
+  if (data.order.index.empty()) {
+    for (const data::TokenEntry& entry : store.entries()) files.push_back({.path = entry.name, .size = entry.tokens});
+  } else {
+    const data::TokenIndex index = data::parse_index(read_file(data.order.index), data.order.index);
+    tokenizer = index.tokenizer;
+    for (const data::IndexedFile& file : index.files) files.push_back({.path = file.path, .size = file.tokens});
+    const bool same = index.sequence_length == data.sequence_length &&
+                      std::equal(files.begin(), files.end(), store.entries().begin(), store.entries().end(),
+                                 [](const data::FingerprintFile& file, const data::TokenEntry& entry) { return file.size == entry.tokens; });
+    if (!same) {
+      throw ConfigError(
+          Complaint{.where = data.order.index,
+                    .found = fmt::format("{} files cut into {} tokens", files.size(), index.sequence_length),
+                    .expected = fmt::format("the {} files of the recipe, of the same sizes in the same order, and its sequence_length", store.size()),
+                    .hint = ""});
+    }
+  }
+  return data::maxtext_fingerprint(data.sequence_length, data::name_of(store.type()), tokenizer, files);
+}
+
 // What a loader state of another trainer calls the data.
 std::string fingerprint_of(const DataRecipe& data, const OpenDataOptions& options, const TrainingData& opened) {
   const data::TokenStore& store = *opened.store;
-  if (data.order.dialect == "maxtext") {
-    std::vector<data::FingerprintFile> files;
-    for (const data::TokenEntry& entry : store.entries()) files.push_back({.path = entry.name, .size = entry.tokens});
-    return data::maxtext_fingerprint(data.sequence_length, data::name_of(store.type()), data.mix.tokenizer, files);
-  }
+  if (data.order.dialect == "maxtext") return maxtext_fingerprint_of(data, store);
   switch (data.kind) {
     case DataKind::kPadded:
       return data::olmo_core_fingerprint(store, padded_settings(data));

@@ -222,5 +222,22 @@ TEST(DataKinds, GoesOnFromALoaderStateOfOlmoCore) {
   }
 }
 
+// A state of Grain: its index says which data it means, and its workers are part of the recipe.
+TEST(DataKinds, GoesOnFromALoaderStateOfGrain) {
+  const TempDir root;
+  const auto all = nlohmann::json::parse(read_file(fs::path(DZ_GOLDEN) / "data" / "maxtext.json"));
+  const std::string index = write(root / "index.json", all.at("index").at(0).at("json_text").get<std::string>());
+  for (const auto& row : all.at("states")) {
+    const std::string state = write(root / "state.json", row.at("state").dump());
+    const fs::path run = root / fmt::format("run-{}-{}", row.at("workers").get<int64_t>(), row.at("batches_done").get<int64_t>());
+    test::train_contract(
+        run, files() + Sets{"recipe.data.order.dialect=maxtext", fmt::format("recipe.data.order.workers={}", row.at("workers").get<int64_t>()),
+                            "recipe.data.seed=42", "recipe.data.order.index=" + index, "recipe.data.order.state=[" + state + "]", "recipe.steps=4"});
+    nlohmann::json ids = nlohmann::json::array();
+    data::read_ledger(run / "ledger" / "consumed.bin", [&](const data::LedgerRecord& record) { ids.push_back(record.ids); });
+    EXPECT_EQ(ids, row.at("next_4_batches")) << run;
+  }
+}
+
 }  // namespace
 }  // namespace dz::train
