@@ -130,6 +130,18 @@ TEST(DataKinds, NoKeyIsWithoutEffect) {
   }
 }
 
+// Row 22: opening data draws nothing that the weights are drawn from.
+TEST(DataKinds, InitialWeightsDoNotDependOnTheData) {
+  const TempDir root;
+  std::set<std::string> weights;
+  for (const Kind& kind : kinds(root)) {
+    const fs::path run = root / kind.name;
+    test::train_contract(run, files() + kind.sets + Sets{"recipe.optimizer.lr=0"}, 1);
+    weights.insert(test::metrics(run).at(0)["digest"]["parameters"].get<std::string>());
+  }
+  EXPECT_EQ(weights.size(), 1u);
+}
+
 std::string refusal(const fs::path& run, const Sets& sets) {
   try {
     test::train_contract(run, sets, 3);
