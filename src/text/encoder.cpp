@@ -70,6 +70,7 @@ struct Encoder::State {
   // normaliser changed in the part, and the part's begin.
   std::vector<int32_t>* ids = nullptr;
   std::vector<Span>* spans = nullptr;
+  size_t first_span = 0;  // of this text
   size_t part_begin = 0;
   const Edits* edits = nullptr;
   size_t segment_begin = 0;
@@ -220,7 +221,7 @@ void Encoder::State::add_spans(std::string_view piece, size_t begin, size_t firs
 
 void Encoder::State::add_span(size_t begin, size_t end) {
   const auto origin = [&](size_t position) { return static_cast<int64_t>(part_begin + (edits ? edits->origin(position) : position)); };
-  const int64_t least = spans->empty() ? 0 : spans->back().end;
+  const int64_t least = spans->size() == first_span ? 0 : spans->back().end;
   const int64_t first = std::max(origin(begin), least);
   spans->push_back({first, std::max(origin(end), first)});
 }
@@ -236,11 +237,10 @@ void Encoder::encode(std::string_view text, SpecialTokens special, std::vector<i
 }
 
 void Encoder::encode(std::string_view text, SpecialTokens special, std::vector<int32_t>& ids, std::vector<Span>& spans) {
-  std::vector<Span> own;  // the least place of the first is 0, whatever was there before
   state_->ids = &ids;
-  state_->spans = &own;
+  state_->spans = &spans;
+  state_->first_span = spans.size();
   state_->encode(text, special);
-  spans.insert(spans.end(), own.begin(), own.end());
 }
 
 }  // namespace dz::text

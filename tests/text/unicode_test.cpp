@@ -23,6 +23,24 @@ TEST(Unicode, ClassOfEveryCodePointIsThatOfTheReferenceEngine) {
   EXPECT_EQ(char_class(0x200B), CharClass::kOther);
 }
 
+TEST(Unicode, OtherSetsOfTheLibrary) {
+  const nlohmann::json classes = golden_json("unicode_classes.json");
+  const std::pair<const char*, bool (*)(uint32_t)> kSets[] = {{"word", is_word}, {"numeric", is_numeric}};
+  for (const auto& [key, contains] : kSets) {
+    std::vector<bool> expected(0x110000);
+    for (const auto& range : classes[key]["ranges"])
+      for (uint32_t c = range[0]; c <= range[1].get<uint32_t>(); ++c) expected[c] = true;
+    int64_t different = 0;
+    for (uint32_t c = 0; c < expected.size(); ++c) different += contains(c) != expected[c];
+    EXPECT_EQ(different, 0) << key;
+  }
+  for (uint32_t c = 0; c < 128; ++c) EXPECT_EQ(is_word(c), (c >= '0' && c <= '9') || c == '_' || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z')) << c;
+  for (uint32_t c = 0; c < 0x110000; ++c) {
+    ASSERT_TRUE(is_word(c) || char_class(c) != CharClass::kLetter) << c;
+    ASSERT_TRUE(is_numeric(c) || char_class(c) != CharClass::kNumber) << c;
+  }
+}
+
 TEST(Unicode, Utf8RoundTripsEveryCodePoint) {
   int64_t wrong = 0;
   for (uint32_t c = 0; c < 0x110000; ++c) {

@@ -8,12 +8,14 @@ normalizer, split behaviour and with random patterns.
 """
 import argparse
 import json
+import os
 import pathlib
 import random
 import subprocess
 import sys
 import tempfile
 
+os.environ["RUST_BACKTRACE"] = "0"
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -198,6 +200,16 @@ def rng_ascii(line):
     return len(str(line)) % 2 == 0  # half the lines with \\u escapes, half as UTF-8
 
 
+def answer(tok, text, template):
+    """None where the library stops with a panic, which is no Exception: its regex engine gives up, or a token stands in the white space of another."""
+    try:
+        return tok.encode(text, add_special_tokens=template)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return None
+
+
 def char_spans(text, spans):
     """Byte spans widened to whole characters, as indices of characters: what the library gives."""
     index, out = {}, []
@@ -215,7 +227,7 @@ def compare(name, tok, path, program, cases, rng):
     inputs = [text(rng) if rng.random() < 0.8 else broken(rng) for _ in range(cases)]
     texts = [x if isinstance(x, str) else x.decode("utf-8", errors="replace") for x in inputs]
     lines = [{"text": x} if isinstance(x, str) else {"bytes_hex": x.hex()} for x in inputs]
-    wrong = []
+    wrong, stopped = [], 0
     modes = [((), False, False)] if rng.random() < 0.5 else [(("--ordinary",), True, False)]
     if tok.post_processor is not None:
         modes.append((("--add-special-tokens",), False, True))
@@ -225,12 +237,12 @@ def compare(name, tok, path, program, cases, rng):
     removes = "removed" in name.lower() or "Removed" in json.dumps(spec["pre_tokenizer"])
     for options, literal, template in modes:
         tok.encode_special_tokens = literal
-        try:
-            expected = [tok.encode(t, add_special_tokens=template) for t in texts]
-        except BaseException as error:  # its regex engine gives up with a panic, which is no Exception
-            raise RuntimeError(f"the library stops: {error}") from None
+        expected = [answer(tok, t, template) for t in texts]
+        stopped += expected.count(None)
         got = run(program, "encode", path, lines, "--offsets", *options)
         for x, t, e, g in zip(inputs, texts, expected, got):
+            if e is None:
+                continue
             if e.ids != g["ids"]:
                 wrong.append(("ids", x, e.ids, g["ids"]))
                 continue
@@ -244,7 +256,7 @@ def compare(name, tok, path, program, cases, rng):
                 wrong.append(("gaps", x, None, spans))
             if plain_spans and not template and isinstance(x, str) and [tuple(o) for o in e.offsets] != char_spans(t, spans):
                 wrong.append(("offsets", x, e.offsets, spans))
-    ids = [e.ids for e in expected]
+    ids = [e.ids for e in expected if e is not None]
     for row in ids:  # and some ids that do not belong together, or to nothing
         if row and rng.random() < 0.3:
             row[rng.randrange(len(row))] = rng.randrange(tok.get_vocab_size() + 5)
@@ -253,7 +265,7 @@ def compare(name, tok, path, program, cases, rng):
         t = tok.decode(row, skip_special_tokens=False)
         if t != g["text"]:
             wrong.append(("decode", row, t, g["text"]))
-    return wrong
+    return wrong, cases - stopped
 
 
 def main():
@@ -273,16 +285,15 @@ def main():
     for i, (name, tok, share) in enumerate(jobs):
         path = folder / f"{i}.json"
         path.write_text(tok.to_str(), encoding="utf-8")
-        count = max(20, round(a.cases * share / total + 0.5))
         try:
-            wrong = compare(name, tok, path, a.deltazero, count, rng)
+            wrong, compared = compare(name, tok, path, a.deltazero, max(20, round(a.cases * 1.1 * share / total)), rng)
         except RuntimeError as error:
             refused += 1
             print(f"{i:3} refused: {name!r}: {error}")
             continue
-        cases += count
+        cases += compared
         differences += len(wrong)
-        print(f"{i:3} {count:6} cases, {len(wrong)} differences: {name!r}", flush=True)
+        print(f"{i:3} {compared:6} cases, {len(wrong)} differences: {name!r}", flush=True)
         for kind, given, expected, got in wrong[:2]:
             print(f"      {kind}: {given!r}\n        library   {expected}\n        deltazero {got}")
     print(f"{cases} cases, {differences} differences, {refused} of {len(jobs)} tokenizers refused")
