@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <future>
+#include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/thread_pool.h"
+#include "data/background_thread.h"
 #include "data/special_text.h"
 #include "data/token_writer.h"
 #include "data/tokenize_state.h"
@@ -28,7 +30,7 @@ std::string inputs_digest(const std::vector<TextSource>& sources, const std::vec
   for (size_t i = 0; i < sources.size(); ++i) {
     hash.update(fmt::format("source {}\n{}\n", sources[i].name, inputs[i].skipped));
     for (const text::InputFile& file : inputs[i].files)
-      hash.update(fmt::format("{}{}{} {} {}\n", file.path.string(), '\0', static_cast<int>(file.format), file.bytes, file.modified));
+      hash.update(fmt::format("{}{}{} {} {}\n", file.path, '\0', static_cast<int>(file.format), file.bytes, file.modified));
   }
   return hash.hex();
 }
@@ -71,14 +73,15 @@ class Run {
                                             {"inputs", inputs_digest(sources, inputs_)}}}),
         held_out_(settings.held_out, nullptr) {
     for (int i = 0; i < settings.threads; ++i) encoders_.emplace_back(tokenizer);
-    for (const text::InputFiles& input : inputs_) total_ += input.bytes;
+    for (const text::InputFiles& input : inputs_) input_bytes_.push_back(input.bytes);
+    total_ = std::accumulate(input_bytes_.begin(), input_bytes_.end(), int64_t{0});
   }
 
   TokenizeResult run() {
     if (hooks_.notice && !writer_.notice().empty()) hooks_.notice(writer_.notice());
     if (!writer_.note().empty()) state_ = parse_tokenize_state(writer_.note());
     for (int64_t i = 0; i < state_.done; ++i) {
-      bytes_before_ += inputs_[static_cast<size_t>(i)].bytes;
+      bytes_before_ += input_bytes_[static_cast<size_t>(i)];
       text_before_ += state_.counts[static_cast<size_t>(i)].text.bytes;
     }
     while (state_.done < static_cast<int64_t>(sources_.size())) add_source();
@@ -95,31 +98,36 @@ class Run {
     return inputs;
   }
   const TextSource& source() const { return sources_[static_cast<size_t>(state_.done)]; }
-  const text::InputFiles& input() const { return inputs_[static_cast<size_t>(state_.done)]; }
   TokenizeCounts& counts() { return state_.counts.back(); }
 
   // Three batches at a time: one is read, one is encoded, one is written.
   void add_source() {
-    text::DocumentReader reader(input(), settings_.extract);
+    text::DocumentReader reader(std::move(inputs_[static_cast<size_t>(state_.done)]), settings_.extract);
     begin_source(reader);
-    std::future<void> writing;
-    std::future<text::Batch> reading = std::async(std::launch::async, [&] { return text::read_batch(reader, settings_.batch_bytes); });
-    while (true) {
-      text::Batch batch = reading.get();
-      const bool last = batch.documents.empty();
-      if (!last) reading = std::async(std::launch::async, [&] { return text::read_batch(reader, settings_.batch_bytes); });
+    text::Batch next;
+    Encoded written;
+    // In this order, so that both have come to rest before what they work on is gone.
+    BackgroundThread writing, reading;
+    const auto read = [&] { next = text::read_batch(reader, settings_.batch_bytes); };
+    const auto write_out = [&] { write(written); };
+    reading.start(read);
+    for (bool last = false; !last;) {
+      reading.wait();
+      text::Batch batch = std::move(next);
+      last = batch.documents.empty();
+      if (!last) reading.start(read);
       Encoded encoded = encode(std::move(batch));
-      if (writing.valid()) writing.get();
-      writing = std::async(std::launch::async, [this, item = std::move(encoded)] { write(item); });
-      if (last) break;
+      writing.wait();
+      written = std::move(encoded);
+      writing.start(write_out);
     }
-    writing.get();
+    writing.wait();
     end_source();
   }
 
   void begin_source(text::DocumentReader& reader) {
-    held_out_ = HeldOutChooser(settings_.held_out, [this](Split split, const std::vector<int32_t>& ids, const DocumentPlace& place) {
-      const std::string path = input().files[static_cast<size_t>(place.file)].path.string();
+    held_out_ = HeldOutChooser(settings_.held_out, [this, &reader](Split split, const std::vector<int32_t>& ids, const DocumentPlace& place) {
+      const std::string& path = reader.inputs().files[static_cast<size_t>(place.file)].path;
       writer_.append(source().name, split, ids, {.id = place.id, .src = path, .loc = place.line});
     });
     if (static_cast<int64_t>(state_.counts.size()) > state_.done) {
@@ -180,7 +188,7 @@ class Run {
     }
     held_out_.end();
     writer_.close_source(source().name);
-    bytes_before_ += input().bytes;
+    bytes_before_ += input_bytes_[static_cast<size_t>(state_.done)];
     text_before_ += text.bytes;
     ++state_.done;
     state_.position = {};
@@ -200,7 +208,8 @@ class Run {
   const TokenizeSettings& settings_;
   const TokenizeHooks& hooks_;
   const std::vector<TextSource>& sources_;
-  std::vector<text::InputFiles> inputs_;
+  std::vector<text::InputFiles> inputs_;  // those of a source go to its reader
+  std::vector<int64_t> input_bytes_;
   int32_t eos_;
   SpecialText special_;
   ThreadPool pool_;

@@ -19,6 +19,7 @@ Batch read_batch(DocumentReader& reader, int64_t bytes) {
   Document document;
   for (int64_t sum = 0; sum < bytes && reader.next(document);) {
     sum += static_cast<int64_t>(document.text.size());
+    document.text.shrink_to_fit();  // a text that grew while it was read has up to twice the room
     batch.documents.push_back(std::exchange(document, {}));
   }
   batch.end = reader.position();

@@ -42,7 +42,7 @@ struct DocumentReader::State {
   }
 
   const InputFile& file() const { return inputs.files[static_cast<size_t>(at.file)]; }
-  std::string where_line() const { return file().path.string() + ":" + std::to_string(at.line); }
+  std::string where_line() const { return file().path + ":" + std::to_string(at.line); }
   void leave_file();
   bool next_raw(Document& document, int64_t& replaced);
   void read_whole(std::string& bytes);
@@ -77,7 +77,7 @@ void DocumentReader::State::read_whole(std::string& bytes) {
     const size_t count = source->read(bytes.data() + size, kBlock);
     bytes.resize(size + count);
     if (count == 0) return;
-    if (static_cast<int64_t>(bytes.size()) > options.max_document_bytes) throw too_long(file().path.string());
+    if (static_cast<int64_t>(bytes.size()) > options.max_document_bytes) throw too_long(file().path);
   }
 }
 
@@ -221,7 +221,7 @@ int64_t DocumentReader::input_bytes() const { return state_->bytes_before + (sta
 std::string DocumentReader::where() const {
   const ReaderPosition& last = state_->last;
   if (inputs().files.empty()) return "";
-  const std::string path = inputs().files[static_cast<size_t>(last.file)].path.string();
+  const std::string& path = inputs().files[static_cast<size_t>(last.file)].path;
   return last.line > 0 ? path + ":" + std::to_string(last.line) : path;
 }
 

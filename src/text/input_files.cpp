@@ -29,7 +29,7 @@ std::optional<Format> format_of(fs::path path) {
 
 // Size and time of what can be read; opening complains about the rest.
 InputFile describe(const fs::path& path, Format format) {
-  InputFile file{.path = path, .format = format};
+  InputFile file{.path = path.string(), .format = format};
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
   if (!error) file.bytes = static_cast<int64_t>(bytes);
@@ -53,7 +53,7 @@ void add_directory(const fs::path& root, InputFiles& out) {
     }
   }
   if (error) throw InputError(root.string() + ": cannot read the directory: " + error.message());
-  std::sort(out.files.begin() + first, out.files.end(), [](const InputFile& a, const InputFile& b) { return a.path.native() < b.path.native(); });
+  std::sort(out.files.begin() + first, out.files.end(), [](const InputFile& a, const InputFile& b) { return a.path < b.path; });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace dz::text {
@@ -10,7 +11,7 @@ namespace dz::text {
 enum class Format : uint8_t { kText, kHtml, kJsonLines };
 
 struct InputFile {
-  std::filesystem::path path;
+  std::string path;  // not a filesystem::path, which takes a kilobyte: there may be millions
   Format format = Format::kText;
   int64_t bytes = 0;     // on disk, compressed
   int64_t modified = 0;  // nanoseconds of the file system's clock; only good for asking whether it is the same
