@@ -29,7 +29,12 @@ GroupPacking GroupPacking::open(const fs::path& directory, const std::string& su
   for (size_t i = 0; i < kPackingFiles.size(); ++i) {
     const fs::path path = path_of(directory, i, suffix);
     std::error_code ignored;
-    if (!fs::exists(path, ignored)) throw DataError(path.string() + ": missing; a packing is kept in three files");
+    if (!fs::exists(path, ignored)) {
+      throw DataError(Complaint{.where = path.string(),
+                                .found = "no such file",
+                                .expected = "three files of a packing",
+                                .hint = "OLMo-core names them by the sizes of the token files and by their paths as it was given them"});
+    }
     const File file = File::open_read(path);
     const auto size = static_cast<size_t>(file.size());
     const size_t unit = sizeof(uint64_t) * (kPackingFiles[i] == "documents-by-instance" ? 1 : 2);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "data/document_table.h"
 #include "data/golden_datasets.h"
 #include "data/loader.h"
 #include "data/packing_cache.h"
@@ -22,6 +23,16 @@ using test::OwnedRow;
 using test::TemporaryDirectory;
 using Ids = std::vector<int32_t>;
 using Mask = std::vector<uint8_t>;
+
+// Lengths of the documents of an instance as document masks have them.
+std::vector<int64_t> visible_lengths(const Batch& batch, int64_t instance) {
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < batch.sequence_length; ++i) {
+    if (batch.first_visible[static_cast<size_t>(instance * batch.sequence_length + i)] == i) lengths.push_back(0);
+    ++lengths.back();
+  }
+  return lengths;
+}
 
 // What of a golden data set differs from `dataset`; empty when nothing does.
 std::vector<std::string> differences(const GoldenDataset& golden, const Dataset& dataset, const GoldenTensors& tensors) {
@@ -43,6 +54,7 @@ std::vector<std::string> differences(const GoldenDataset& golden, const Dataset&
     label_mask.insert(label_mask.end(), row.mask.begin(), row.mask.end());
     instance_mask.push_back(row.row.filtered ? 0 : 1);
     lengths.push_back(document_lengths(row.tokens, dataset.vocabulary()));
+    if (lengths.back() != visible_lengths(batch, id)) found.push_back("first_visible");
   }
   if (tensors.has(name + ".label_mask") && label_mask != tensors.read<uint8_t>(name + ".label_mask")) found.push_back("label_mask");
   const Mask expected = tensors.has(name + ".instance_mask") ? tensors.read<uint8_t>(name + ".instance_mask") : Mask(instance_mask.size(), 1);
@@ -310,6 +322,47 @@ std::shared_ptr<MemoryStore> small_store(int64_t pad_id) {
   auto store = std::make_shared<MemoryStore>(Vocabulary{.size = 100, .eos_id = 9, .pad_id = pad_id});
   store->add("a", {11, 12, 13, 14, 9});
   return store;
+}
+
+// Rows of three lengths, one of them filtered, as OLMo-core's collator and get_labels make a batch of them.
+TEST(DatasetKinds, ABatchOfPaddedRowsIsThatOfTheCollator) {
+  const json golden = test::data_golden("pieces.json");
+  class Rows : public Dataset {
+   public:
+    Rows() {
+      instances_ = sequence_length_ = 3;
+      vocabulary_ = {.size = 1000, .eos_id = 999, .pad_id = 998};
+      sources_ = {{.name = "rows", .instances = 3}};
+    }
+    void read(int64_t instance, Row& row) const override {
+      const std::vector<Ids> tokens = {{1, 2, 3}, {4, 5}, {6}};
+      const std::vector<Mask> masks = {{1, 0, 1}, {1, 1}, {1}};
+      const auto i = static_cast<size_t>(instance);
+      std::copy(tokens[i].begin(), tokens[i].end(), row.tokens.begin());
+      std::copy(masks[i].begin(), masks[i].end(), row.label_mask.begin());
+      row.filtered = instance == 1;
+      pad(row, std::ssize(tokens[i]), vocabulary_);
+    }
+    std::string digest() const override { return {}; }
+  };
+  const Rows rows;
+  const Batch batch = make_batch(rows, {0, 1, 2}, false);
+  Ids inputs, labels;
+  Mask masks, read;
+  for (const auto& row : golden["collate"]["input_ids"]) inputs.insert(inputs.end(), row.begin(), row.end());
+  for (const auto& row : golden["collate_labels"]) labels.insert(labels.end(), row.begin(), row.end());
+  for (const auto& row : golden["collate"]["label_mask"]) {
+    for (const bool value : row) masks.push_back(value);
+  }
+  for (int64_t id = 0; id < 3; ++id) {
+    const OwnedRow row(rows, id);
+    read.insert(read.end(), row.mask.begin(), row.mask.end());
+  }
+  std::replace(labels.begin(), labels.end(), -100, kNoTarget);
+  EXPECT_EQ(batch.tokens, inputs);
+  EXPECT_EQ(batch.targets, labels);
+  EXPECT_EQ(read, masks);
+  EXPECT_EQ(batch.filtered, (Mask{0, 1, 0}));
 }
 
 // Row 57: an instance of 5 tokens padded to 8 has 4 targets whatever id pads, 1 ("true") and 0 included, or EOS where there is no pad.
