@@ -58,13 +58,15 @@ double processor_seconds() {
 // The clock is looked at between attempts, and not at each: a single one is bounded by its steps.
 class Patience {
  public:
+  explicit Patience(size_t bytes) : seconds_(Regex::kMaxSeconds + static_cast<double>(bytes) * 1e-6) {}
   bool over() {
     if (++attempts_ % 64 != 0) return false;
     if (start_ == 0) start_ = processor_seconds();
-    return processor_seconds() - start_ > Regex::kMaxSeconds;
+    return processor_seconds() - start_ > seconds_;
   }
 
  private:
+  double seconds_;
   int64_t attempts_ = 0;
   double start_ = 0;
 };
@@ -97,7 +99,7 @@ Regex::~Regex() = default;
 
 void Regex::find_valid(std::string_view text, std::vector<TextMatch>& matches) const {
   Workplace& place = workplace();
-  Patience patience;
+  Patience patience(text.size());
   const auto limit = [&](const std::string& what) {
     throw DataError(Complaint{.where = state_->where,
                               .found = fmt::format("a text of {} bytes on which the pattern needs more", text.size()),
@@ -106,6 +108,7 @@ void Regex::find_valid(std::string_view text, std::vector<TextMatch>& matches) c
   };
   size_t last_end = std::string_view::npos;
   for (size_t at = 0; at <= text.size();) {
+    if (patience.over()) limit(fmt::format("{} s of processor time and one for each MB", kMaxSeconds));
     const int result = pcre2_match(state_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at, PCRE2_NO_UTF_CHECK,
                                    place.data.get(), place.context.get());
     if (result == PCRE2_ERROR_MATCHLIMIT || result == PCRE2_ERROR_DEPTHLIMIT) limit(fmt::format("{} steps a match", kMaxSteps));
@@ -122,7 +125,6 @@ void Regex::find_valid(std::string_view text, std::vector<TextMatch>& matches) c
         }
       }
     }
-    if (patience.over()) limit(fmt::format("{} s of processor time", kMaxSeconds));
     at += at < text.size() ? decode_utf8(text, at).size : 1;
   }
 }

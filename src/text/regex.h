@@ -24,12 +24,13 @@ class Regex {
   Regex& operator=(const Regex&) = delete;
 
   // All matches in `text`, leftmost first, without overlap; an empty one only where the one before did not end. An ill-formed part counts as one
-  // U+FFFD. DataError naming the limit when a match takes more steps than kMaxSteps, more memory than kMaxStack, or the text more than kMaxSeconds.
+  // U+FFFD. DataError naming the limit when a match takes more steps than kMaxSteps, more memory than kMaxStack, or the text more than kMaxSeconds of
+  // processor time and one for each MB.
   void find_all(std::string_view text, std::vector<TextMatch>& matches) const;
 
   static constexpr unsigned kMaxSteps = 10'000'000;
   static constexpr size_t kMaxStack = size_t{8} << 20;
-  static constexpr int kMaxSeconds = 60;  // of processor time, in places where nothing matches
+  static constexpr int kMaxSeconds = 60;
 
  private:
   struct State;

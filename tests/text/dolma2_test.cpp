@@ -1,7 +1,7 @@
 // The dolma2 tokenizer on what other projects got wrong, and against all texts of its golden; its vocabulary comes with tools/fetch-references.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "references.h"
 #include "text/golden.h"
@@ -136,15 +136,11 @@ TEST_F(Dolma2, AMebibyteWithoutASplitTakesLessThanASecond) {
   for (char& c : letters) c = static_cast<char>('a' + random.below(26));
   for (const std::string& text :
        {std::string(1 << 20, 'a'), letters, std::string(1 << 20, ' '), std::string(1 << 20, '='), std::string(1 << 20, '\n')}) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // processor time: a busy machine has no share in it
     const Ids ids = dolma2.encode(text);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     EXPECT_EQ(dolma2.decode(ids), text);
-#if !DZ_SANITIZED
-    EXPECT_LT(seconds, 1.0 * 4) << "a busy machine has its share in this";
-#else
-    (void)seconds;
-#endif
+    EXPECT_LT(seconds, DZ_SANITIZED ? 60.0 : 1.0);
   }
 }
 
