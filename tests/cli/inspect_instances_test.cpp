@@ -72,7 +72,7 @@ TEST_F(InspectInstances, OfARecipeAreThoseThatTrainReads) {
   const Json json = Json::parse(run(config + " --instances 1:4 --json").output);
   train::Config loaded = train::load_config(config, {});
   ThreadPool pool(1);
-  const auto dataset = train::open_data(loaded.recipe, pool).dataset;
+  const auto dataset = train::open_data(loaded.recipe, {}, pool).dataset;
   ASSERT_EQ(json["instances"].size(), 3u);
   for (const Json& instance : json["instances"]) {
     EXPECT_EQ(instance["tokens"].get<Ids>(), test::OwnedRow(*dataset, instance["id"]).tokens);
