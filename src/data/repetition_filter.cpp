@@ -45,7 +45,9 @@ void find_in_line(Tokens tokens, int64_t period, std::vector<Repetition>& found)
 // tokens beside it at either end extend, also around the ring; rows that are equal throughout extend nothing backwards.
 void find_in_ring(Tokens tokens, int64_t period, std::vector<Repetition>& found) {
   const int64_t size = std::ssize(tokens), rows = size / period;
-  const auto equal = [&](int64_t i) { return tokens[static_cast<size_t>(i)] == tokens[static_cast<size_t>((i + size - period) % size)]; };
+  const auto equal = [&](int64_t i) {
+    return tokens[static_cast<size_t>(i)] == tokens[static_cast<size_t>(i < period ? i + size - period : i - period)];
+  };
   const auto leading = [&](int64_t row) {
     int64_t count = 0;
     while (count < period && equal(row * period + count)) ++count;
