@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,6 +78,24 @@ TEST(Lanes, ADroppedLaneIsNoticed) {
   tree.add({0, 1}, 0);
   EXPECT_THROW(tree.add({2, 4}, 1), std::logic_error);
   EXPECT_THROW(tree.root(), std::logic_error);
+}
+
+// OLMo-core: data/utils.py split_batch. With one lane a batch is cut as there: rows in order, the last piece shorter.
+TEST(Plan, OneLaneIsCutAsOlmoCoreSplitsABatch) {
+  std::ifstream file(std::string(DZ_GOLDEN) + "/data/pieces.json");
+  const nlohmann::json all = nlohmann::json::parse(file);
+  const nlohmann::json& rows = all.at("split_batch");
+  ASSERT_EQ(rows.size(), 4u);
+  for (const nlohmann::json& row : rows) {
+    const std::vector<MicroBatch> plan = plan_micro_batches(row.at("rows").get<int64_t>(), 1, row.at("micro").get<int64_t>(), {0, 1});
+    ASSERT_EQ(plan.size(), row.at("parts").size());
+    int64_t first = 0;
+    for (size_t i = 0; i < plan.size(); ++i) {
+      const auto count = static_cast<int64_t>(row.at("parts")[i].size());
+      EXPECT_EQ(plan[i].instances, (Span{first, first + count}));
+      first += count;
+    }
+  }
 }
 
 }  // namespace
