@@ -66,6 +66,8 @@ int run(int argc, char** argv) {
   add_verify(app);
   add_audit(app);
   add_inspect(app);
+  add_index(app);
+  add_mix(app);
   add_order(app);
   add_generate(app);
   add_doctor(app);

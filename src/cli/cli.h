@@ -25,6 +25,8 @@ void add_report(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_audit(CLI::App& app);
 void add_inspect(CLI::App& app);
+void add_index(CLI::App& app);
+void add_mix(CLI::App& app);
 void add_order(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_doctor(CLI::App& app);

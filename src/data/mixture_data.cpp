@@ -13,28 +13,6 @@
 namespace dz::data {
 namespace {
 
-std::shared_ptr<const BareStore> open_files(const MixtureSpec& spec, BareSettings settings) {
-  if (!settings.masks.empty() || !settings.paths.empty())
-    throw ConfigError(Complaint{
-        .where = "source mixture", .found = "token or label mask files of its own", .expected = "none: the spec names the files", .hint = ""});
-  for (const MixtureSource& source : spec.sources) {
-    settings.paths.insert(settings.paths.end(), source.paths.begin(), source.paths.end());
-    settings.labels.insert(settings.labels.end(), source.paths.size(), source.name);
-  }
-  return std::make_shared<const BareStore>(std::move(settings));
-}
-
-// The entries of the store, source by source.
-FileTokens tokens_of(const MixtureSpec& spec, const TokenStore& store) {
-  FileTokens tokens;
-  int64_t entry = 0;
-  for (const MixtureSource& source : spec.sources) {
-    tokens.emplace_back();
-    for (size_t i = 0; i < source.paths.size(); ++i) tokens.back().push_back(store.entry(entry++).tokens);
-  }
-  return tokens;
-}
-
 std::vector<int64_t> first_entries(const MixtureSpec& spec) {
   std::vector<int64_t> firsts;
   int64_t first = 0;
@@ -52,7 +30,7 @@ class HeadStore : public TokenStore {
     vocabulary_ = files_->vocabulary();
     type_ = files_->type();
     const std::vector<int64_t> firsts = first_entries(spec);
-    for (const MixtureEntry& entry : allocate_as_olmo_core(spec, tokens_of(spec, *files_))) {
+    for (const MixtureEntry& entry : allocate_as_olmo_core(spec, tokens_of_files(spec, *files_))) {
       of_.push_back(firsts[static_cast<size_t>(entry.source)] + entry.file);
       const TokenEntry& file = files_->entry(of_.back());
       entries_.push_back({.name = file.name, .label = file.label, .tokens = entry.tokens, .bytes = entry.tokens * size_of(type_)});
@@ -94,7 +72,7 @@ class SampledDataset : public Dataset {
     sequence_length_ = spec.sequence_length;
     vocabulary_ = store_->vocabulary();
     hash_.update(fmt::format("deltazero-sample-1\nlength {}\nseed {}\n", spec.sequence_length, spec.seed));
-    const std::vector<SampledSource> sampled = allocate_sampled(spec, tokens_of(spec, *store_));
+    const std::vector<SampledSource> sampled = allocate_sampled(spec, tokens_of_files(spec, *store_));
     const std::vector<int64_t> firsts = first_entries(spec);
     for (size_t i = 0; i < sampled.size(); ++i) add_source(spec, i, sampled[i], firsts[i]);
     choice_ = hash_.hex();
@@ -162,8 +140,29 @@ std::vector<std::string> notes_of(const BareStore& store, const Dataset& dataset
 
 }  // namespace
 
+std::shared_ptr<const BareStore> mixture_files(const MixtureSpec& spec, BareSettings settings) {
+  if (!settings.masks.empty() || !settings.paths.empty())
+    throw ConfigError(Complaint{
+        .where = "source mixture", .found = "token or label mask files of its own", .expected = "none: the spec names the files", .hint = ""});
+  for (const MixtureSource& source : spec.sources) {
+    settings.paths.insert(settings.paths.end(), source.paths.begin(), source.paths.end());
+    settings.labels.insert(settings.labels.end(), source.paths.size(), source.name);
+  }
+  return std::make_shared<const BareStore>(std::move(settings));
+}
+
+FileTokens tokens_of_files(const MixtureSpec& spec, const TokenStore& files) {
+  FileTokens tokens;
+  int64_t entry = 0;
+  for (const MixtureSource& source : spec.sources) {
+    tokens.emplace_back();
+    for (size_t i = 0; i < source.paths.size(); ++i) tokens.back().push_back(files.entry(entry++).tokens);
+  }
+  return tokens;
+}
+
 Mixture open_mixture(const MixtureSpec& spec, BareSettings settings) {
-  const std::shared_ptr<const BareStore> files = open_files(spec, std::move(settings));
+  const std::shared_ptr<const BareStore> files = mixture_files(spec, std::move(settings));
   Mixture mixture;
   if (spec.dialect == MixtureDialect::kOlmoCore) {
     mixture.store = std::make_shared<const HeadStore>(spec, files);
@@ -184,7 +183,7 @@ Mixture open_mixture(const MixtureSpec& spec, BareSettings settings) {
 std::shared_ptr<const TokenStore> mixture_store(const MixtureSpec& spec, BareSettings settings) {
   if (spec.dialect != MixtureDialect::kOlmoCore)
     throw ConfigError(Complaint{.where = "dialect", .found = std::string(name_of(spec.dialect)), .expected = "olmo-core", .hint = ""});
-  return std::make_shared<const HeadStore>(spec, open_files(spec, std::move(settings)));
+  return std::make_shared<const HeadStore>(spec, mixture_files(spec, std::move(settings)));
 }
 
 }  // namespace dz::data

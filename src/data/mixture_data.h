@@ -23,6 +23,10 @@ struct Mixture {
 // as the allocation.
 Mixture open_mixture(const MixtureSpec& spec, BareSettings settings);
 
+// The files of the spec, source by source, and the tokens in each.
+std::shared_ptr<const BareStore> mixture_files(const MixtureSpec& spec, BareSettings settings);
+FileTokens tokens_of_files(const MixtureSpec& spec, const TokenStore& files);
+
 // olmo-core only: the store alone. ConfigError for another dialect.
 std::shared_ptr<const TokenStore> mixture_store(const MixtureSpec& spec, BareSettings settings);
 

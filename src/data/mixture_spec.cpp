@@ -79,7 +79,46 @@ class Section {
   std::set<std::string> known_;
 };
 
-MixtureSource parse_source(const YAML::Node& node, const std::string& where, const fs::path& directory) {
+std::vector<std::string> texts(const Section& in, const YAML::Node& list, const char* key, const char* expected) {
+  std::vector<std::string> out;
+  if (!list.IsSequence() || list.size() == 0) in.refuse(list, key, "no list", expected);
+  for (const YAML::Node& item : list) {
+    if (!item.IsScalar() || item.Scalar().empty()) in.refuse(item, key, "something else", expected);
+    out.push_back(item.Scalar());
+  }
+  return out;
+}
+
+std::vector<std::string> labelled_files(const Section& in, const YAML::Node& node, const std::vector<std::string>& labels,
+                                        const std::vector<MixEntry>& mix) {
+  std::vector<std::string> files;
+  for (const std::string& label : labels) {
+    if (std::none_of(mix.begin(), mix.end(), [&](const MixEntry& entry) { return entry.label == label; }))
+      in.refuse(node, "labels", label, "a label of the mix");
+  }
+  for (const MixEntry& entry : mix) {
+    if (std::find(labels.begin(), labels.end(), entry.label) == labels.end()) continue;
+    if (!fs::is_regular_file(entry.path)) expand(entry.path);  // complains
+    files.push_back(entry.path);
+  }
+  return files;
+}
+
+std::vector<std::string> source_files(Section& in, const YAML::Node& node, const std::string& name, const fs::path& directory,
+                                      const std::vector<MixEntry>* mix) {
+  const std::optional<YAML::Node> labels = in.find("labels");
+  if (mix && (labels || !in.find("paths")))
+    return labelled_files(in, node, labels ? texts(in, *labels, "labels", "labels of the mix") : std::vector<std::string>{name}, *mix);
+  if (labels) in.refuse(*labels, "labels", "labels without a mix", "paths");
+  std::vector<std::string> out;
+  for (const std::string& path : texts(in, in.at("paths"), "paths", "at least one file or pattern")) {
+    const std::vector<std::string> files = expand((directory / path).string());
+    out.insert(out.end(), files.begin(), files.end());
+  }
+  return out;
+}
+
+MixtureSource parse_source(const YAML::Node& node, const std::string& where, const fs::path& directory, const std::vector<MixEntry>* mix) {
   Section in(node, where);
   MixtureSource source{.name = in.text("name", "source_name"), .paths = {}};
   source.ratio = in.number<double>(in.at("ratio", "target_ratio"), "ratio", 0, 1);
@@ -88,13 +127,7 @@ MixtureSource parse_source(const YAML::Node& node, const std::string& where, con
     source.max_repetition = in.number<double>(*value, "max_repetition", 1, 1e9);
   if (const auto value = in.find("max_source_fraction")) source.max_source_fraction = in.number<double>(*value, "max_source_fraction", 0, 1);
   if (source.max_source_fraction == 0) in.refuse(node, "max_source_fraction", "0", "a number above 0");
-  const YAML::Node paths = in.at("paths");
-  if (!paths.IsSequence() || paths.size() == 0) in.refuse(paths, "paths", "no list of files", "at least one file or pattern");
-  for (const YAML::Node& path : paths) {
-    if (!path.IsScalar() || path.Scalar().empty()) in.refuse(path, "paths", "something else", "a path");
-    const std::vector<std::string> files = expand((directory / path.Scalar()).string());
-    source.paths.insert(source.paths.end(), files.begin(), files.end());
-  }
+  source.paths = source_files(in, node, source.name, directory, mix);
   in.finish();
   return source;
 }
@@ -109,7 +142,7 @@ YAML::Node load(const std::string& text, const std::string& where) {
 
 }  // namespace
 
-MixtureSpec parse_mixture_spec(const std::string& text, const std::string& where, const std::string& directory) {
+MixtureSpec parse_mixture_spec(const std::string& text, const std::string& where, const std::string& directory, const std::vector<MixEntry>* mix) {
   const YAML::Node root = load(text, where);
   Section in(root, where);
   MixtureSpec spec;
@@ -128,7 +161,7 @@ MixtureSpec parse_mixture_spec(const std::string& text, const std::string& where
   if (!sources.IsSequence() || sources.size() == 0) in.refuse(sources, "sources", "no list", "at least one source");
   std::set<std::string> names;
   for (const YAML::Node& node : sources) {
-    spec.sources.push_back(parse_source(node, where, directory));
+    spec.sources.push_back(parse_source(node, where, directory, mix));
     // In OLMo-core the last source of a name replaces the earlier ones; nobody can want that.
     if (!names.insert(spec.sources.back().name).second) in.refuse(node, "name", spec.sources.back().name + " a second time", "another name");
   }
@@ -136,9 +169,9 @@ MixtureSpec parse_mixture_spec(const std::string& text, const std::string& where
   return spec;
 }
 
-MixtureSpec read_mixture_spec(const std::string& path) {
+MixtureSpec read_mixture_spec(const std::string& path, const std::vector<MixEntry>* mix) {
   const fs::path directory = fs::path(path).parent_path();
-  return parse_mixture_spec(read_file(path), path, directory.string());
+  return parse_mixture_spec(read_file(path), path, directory.string(), mix);
 }
 
 }  // namespace dz::data

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/mix.h"
+
 namespace dz::data {
 
 enum class MixtureDialect { kSampled, kOlmoCore };
@@ -33,8 +35,12 @@ struct MixtureSpec {
 
 // YAML or JSON. ConfigError naming file:line and key: unknown, missing and repeated keys, numbers out of range, sources without files or with
 // one name. Relative paths are below the spec's directory, and globs are expanded: InputError when nothing matches.
-MixtureSpec parse_mixture_spec(const std::string& text, const std::string& where, const std::string& directory);
-MixtureSpec read_mixture_spec(const std::string& path);
+//
+// With a mix (whole paths) a source may have `labels` instead of paths: the files of the mix with one of these labels, in its order. A source
+// with neither has the files whose label is its name.
+MixtureSpec parse_mixture_spec(const std::string& text, const std::string& where, const std::string& directory,
+                               const std::vector<MixEntry>* mix = nullptr);
+MixtureSpec read_mixture_spec(const std::string& path, const std::vector<MixEntry>* mix = nullptr);
 
 // Tokens of each file of each source.
 using FileTokens = std::vector<std::vector<int64_t>>;
