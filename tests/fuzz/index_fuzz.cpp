@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/index.h"
+#include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace dz::data;
@@ -17,6 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const IndexedFile& file = index.files[static_cast<size_t>(place.file)];
       if (place.token < 0 || place.token > file.tokens - index.sequence_length) std::abort();
     }
+    ++dz::fuzz::accepted;
     const bool ours = index.vocabulary.size > 0;
     const std::string text = ours ? index_json(index) : maxtext_index_json(index);
     const TokenIndex again = parse_index(text, "again");

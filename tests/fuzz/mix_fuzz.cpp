@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "data/mix.h"
+#include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace dz::data;
@@ -18,6 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (entry.path.find("{TOKENIZER}") != std::string::npos) std::abort();
       bytes += entry.label.size() + 1;
     }
+    ++dz::fuzz::accepted;
     if (bytes > size || summarize(entries).count != static_cast<int64_t>(entries.size())) std::abort();
   } catch (const dz::Error&) {
   }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/bare_store.h"
 #include "data/token_file.h"
+#include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace dz::data;
@@ -31,6 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                              .vocabulary = {.size = 50280, .eos_id = 50279},
                              .cache_directory = {}});
       const int64_t tokens = store.entry(0).tokens;
+      ++dz::fuzz::accepted;
       if (tokens * size_of(type) > static_cast<int64_t>(size)) std::abort();
       std::vector<int32_t> ids(static_cast<size_t>(tokens));
       store.read(0, 0, ids);
