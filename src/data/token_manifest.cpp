@@ -168,6 +168,7 @@ int64_t TokenManifest::tokens(Split split) const {
 std::string TokenManifest::digest() const {
   Sha256 hash;
   hash.update(fmt::format("{}\ndtype {}\nvocab {}\neos {}\n", kFormat, name_of(type), vocab_size, eos_id));
+  if (bos_id >= 0) hash.update(fmt::format("bos {}\n", bos_id));
   for (const Source& source : sources) {
     hash.update("source\n");
     for (const Split split : kSplits) {

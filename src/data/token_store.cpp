@@ -9,7 +9,7 @@ class ShardStore : public TokenStore {
  public:
   ShardStore(std::shared_ptr<const TokenShards> shards, Split split) : shards_(std::move(shards)), split_(split) {
     const TokenManifest& manifest = shards_->manifest();
-    vocabulary_ = {.size = manifest.vocab_size, .eos_id = manifest.eos_id};
+    vocabulary_ = {.size = manifest.vocab_size, .eos_id = manifest.eos_id, .bos_id = manifest.bos_id};
     type_ = manifest.type;
     for (const Source& source : manifest.sources) {
       const int64_t tokens = source.stream(split).tokens;

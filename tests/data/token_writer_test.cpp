@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "data/document_metadata.h"
 #include "data/temporary.h"
+#include "data/token_store.h"
 #include "numerics/philox.h"
 #include "text/byte_stream.h"
 
@@ -155,7 +156,13 @@ TEST(TokenShardWriter, OneEosAndOneBosADocument) {
     writer.append("s", Split::kTrain, row.document);
     EXPECT_EQ(writer.finish().bos_id, row.bos);
     EXPECT_EQ(tokens_of(root / "t"), row.expected) << row.bos << " " << testing::PrintToString(row.document);
-    EXPECT_EQ(TokenShards(root / "t").manifest().bos_id, row.bos);
+    const auto shards = std::make_shared<const TokenShards>(root / "t");
+    EXPECT_EQ(shards->manifest().bos_id, row.bos);
+    EXPECT_EQ(shard_store(shards, Split::kTrain)->vocabulary().bos_id, row.bos);
+    // BOS decides where documents begin, so it is part of what the data is.
+    TokenManifest other = shards->manifest();
+    other.bos_id = row.bos < 0 ? 0 : -1;
+    EXPECT_NE(other.digest(), shards->manifest().digest());
   }
 }
 
