@@ -90,6 +90,7 @@ void Encoder::State::encode(std::string_view text, SpecialTokens special) {
   const bool literal = special == SpecialTokens::kLiteral;
   part_begin = 0;
   edits = nullptr;
+  prefix = 0;  // a text that was refused midway leaves nothing behind
   cut_at_added(
       model.raw_matcher, text, literal, [&](size_t begin, size_t end) { encode_part(text.substr(begin, end - begin), begin, literal); },
       [&](size_t begin, size_t end, const AddedToken& token) {
