@@ -1,4 +1,4 @@
-// Any bytes as the file of a mixture: refused with a reason, or a specification whose numbers hold together.
+// Any bytes as the file of a mixture: refused with a reason, or a mixture of as many instances as its steps need.
 #include <cstdlib>
 #include <string>
 
@@ -9,7 +9,11 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const dz::data::MixtureSpec spec = dz::data::parse_mixture_spec(std::string(reinterpret_cast<const char*>(data), size), "mixture", "/dev");
-    if (spec.sources.empty() || spec.requested_tokens < 1 || spec.sequence_length < 1 || dz::data::needed_instances(spec) < 1) std::abort();
+    dz::data::FileTokens tokens;
+    for (const dz::data::MixtureSource& source : spec.sources) tokens.emplace_back(source.paths.size(), 100);
+    int64_t instances = 0;
+    for (const dz::data::SampledSource& source : dz::data::allocate_sampled(spec, tokens)) instances += source.instances;
+    if (instances != dz::data::needed_instances(spec)) std::abort();
     ++dz::fuzz::accepted;
   } catch (const dz::Error&) {
   }
