@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,7 +13,13 @@ namespace dz::text {
 
 inline std::string golden_path(const std::string& name) { return std::string(DZ_GOLDEN) + "/tokenizer/" + name; }
 inline std::string golden_text(const std::string& name) { return read_file(golden_path(name)); }
-inline nlohmann::json golden_json(const std::string& name) { return nlohmann::json::parse(golden_text(name)); }
+// Kept, so that a loop over a part of it loops over something that lives.
+inline const nlohmann::json& golden_json(const std::string& name) {
+  static std::map<std::string, nlohmann::json> kept;
+  const auto [entry, added] = kept.try_emplace(name);
+  if (added) entry->second = nlohmann::json::parse(golden_text(name));
+  return entry->second;
+}
 
 using Ids = std::vector<int32_t>;
 
