@@ -47,7 +47,7 @@ struct LedgerSummary {
 
 // Calls `use` with each record in the order of the file, holding one at a time. InputError: no ledger; DataError with byte offset: a header or a
 // record that is not what was written.
-int64_t ledger_instances(const fs::path& path);  // of the header; the errors of read_ledger
+int64_t ledger_instances(const fs::path& path);  // of the header, 0 for an empty file; the errors of read_ledger
 LedgerSummary read_ledger(const fs::path& path, const std::function<void(const LedgerRecord&)>& use);
 
 }  // namespace dz::data

@@ -119,6 +119,12 @@ SkipVerdict SkipStep::judge(float loss, float grad_norm) {
   return verdict;
 }
 
+SkipVerdict SkipStep::pass_over(std::string reason) {
+  ++consecutive_;
+  ++total_;
+  return {.skip = true, .reason = std::move(reason)};
+}
+
 std::string SkipStep::to_json() const {
   return Json{{"losses", hex_list(losses_)}, {"grad_norms", hex_list(norms_)}, {"consecutive_skips", consecutive_}, {"total_skips", total_}}.dump();
 }

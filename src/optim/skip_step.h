@@ -33,6 +33,9 @@ class SkipStep {
   // mean and deviation (n - 1): sums in double over the window, oldest first; compared in f32.
   SkipVerdict judge(float loss, float grad_norm);
 
+  // A step that there was nothing to judge by: it counts as skipped, and the window stays as it is.
+  SkipVerdict pass_over(std::string reason);
+
   int64_t consecutive_skips() const { return consecutive_; }
   int64_t total_skips() const { return total_; }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "checkpoint/store.h"
 #include "data/ledger.h"
 #include "train/config.h"
 #include "train/progress.h"
@@ -58,15 +59,42 @@ std::map<int64_t, std::string> batch_digests(const fs::path& path) {
 void check_tokens(const fs::path& run, const TrainingData& data, const Recipe& recipe, Audit& audit) {
   const std::map<int64_t, std::string> digests = batch_digests(run / "metrics.jsonl");
   const data::BatchChange change = batch_change(recipe);
-  for (const auto& [step, digest] : digests) {
-    if (step < audit.first_step || step > audit.last_step) continue;
+  for (int64_t step = audit.first_step; step <= audit.last_step; ++step) {
     if (audit.difference && audit.difference->step <= step) return;
     const data::Batch batch = data::make_batch(*data.dataset, *data.order, step, recipe.data.document_masks, change);
-    ++audit.tokens_checked;
-    if (batch.digest.hex() == digest) continue;
-    audit.difference = AuditDifference{.step = step, .planned = batch.ids, .consumed = batch.ids, .what = "other tokens than those in the data now"};
+    const auto digest = digests.find(step);
+    if (digest != digests.end() && batch.digest.hex() == digest->second) {
+      ++audit.tokens_checked;
+      continue;
+    }
+    audit.difference = AuditDifference{.step = step,
+                                       .planned = batch.ids,
+                                       .consumed = batch.ids,
+                                       .what = digest == digests.end() ? "metrics.jsonl has no batch digest of it, so its tokens cannot be proved"
+                                                                       : "other tokens than those in the data now"};
     return;
   }
+}
+
+// What a checkpoint proves was done must be in the ledger, which is synced before it.
+void check_ends(const fs::path& run, const TrainingData& data, Audit& audit) {
+  const checkpoint::Newest newest = checkpoint::find_newest(run / "checkpoints");
+  if (!newest.checkpoint) return;
+  int64_t begin = 1;
+  if (newest.checkpoint->has("parent.json")) {
+    const Json parent = Json::parse(checkpoint::read_side_file(*newest.checkpoint, "parent.json"), nullptr, false);
+    if (parent.is_object() && parent.contains("step") && parent["step"].is_number_integer()) begin = parent["step"].get<int64_t>() + 1;
+    audit.notes.push_back(fmt::format("the run was forked: steps up to {} are its parent's", begin - 1));
+  }
+  const int64_t done = newest.checkpoint->step;
+  const bool starts_late = begin <= done && (audit.first_step == 0 || audit.first_step > begin), ends_early = audit.last_step < done;
+  if (!starts_late && !ends_early) return;
+  const int64_t step = starts_late ? begin : std::max(begin, audit.last_step + 1);
+  if (done < begin || (audit.difference && audit.difference->step <= step)) return;
+  audit.difference = AuditDifference{.step = step,
+                                     .planned = data.order->batch(step),
+                                     .consumed = {},
+                                     .what = fmt::format("no record, though the checkpoint of step {} says that it was done", done)};
 }
 
 std::string some(const std::vector<int64_t>& ids) {
@@ -119,7 +147,7 @@ Audit audit_run(const fs::path& run, const AuditOptions& options, ThreadPool& po
   }
   Config config = load_config(recipe, options.sets);
   const TrainingData data = open_data(config.recipe, {.cache = run / "cache"}, pool);
-  if (const int64_t instances = data::ledger_instances(ledger); instances != data.dataset->instances()) {
+  if (const int64_t instances = data::ledger_instances(ledger); instances != 0 && instances != data.dataset->instances()) {
     throw DataError(Complaint{.where = ledger.string(),
                               .found = fmt::format("a ledger over {} instances", instances),
                               .expected = fmt::format("one over {}, those of the data that the recipe names", data.dataset->instances()),
@@ -129,9 +157,7 @@ Audit audit_run(const fs::path& run, const AuditOptions& options, ThreadPool& po
   Audit audit = audit_records(
       data, [&](const auto& use) { torn = data::read_ledger(ledger, [&](const data::LedgerRecord& record) { use(record.step, record.ids); }).torn; });
   if (torn) audit.notes.push_back("the last record is torn: the run was killed while writing it, or is writing it now");
-  if (audit.first_step > 1)
-    audit.notes.push_back(fmt::format("the ledger begins at step {}: earlier steps are those of the run that this one was forked from, or were lost",
-                                      audit.first_step));
+  check_ends(run, data, audit);
   if (options.tokens && audit.last_step > 0) check_tokens(run, data, config.recipe, audit);
   return audit;
 }
@@ -167,6 +193,7 @@ std::string to_json(const Audit& audit) {
 }
 
 std::string to_text(const Audit& audit) {
+  if (audit.last_step == 0 && !audit.difference) return "audit     the ledger holds no step yet\n";
   std::string text = fmt::format("steps     {} to {}   {} instances consumed of {}   {:.3f} epochs\n", audit.first_step, audit.last_step,
                                  with_commas(audit.consumed), with_commas(audit.instances),
                                  static_cast<double>(audit.consumed) / static_cast<double>(std::max<int64_t>(1, audit.instances)));

@@ -144,7 +144,7 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
   report.grad_norm = optim::global_norm(views, pool_);
   // A batch without a target says nothing: no update, and nothing for the guard to remember.
   const optim::SkipVerdict verdict =
-      batch.labels > 0 ? state.guard.judge(report.loss, report.grad_norm) : optim::SkipVerdict{.skip = true, .reason = "no target in the batch"};
+      batch.labels > 0 ? state.guard.judge(report.loss, report.grad_norm) : state.guard.pass_over("no target in the batch");
   report.skipped = verdict.skip;
   report.skip_reason = verdict.reason;
 

@@ -192,7 +192,10 @@ TrainingData open_data(Recipe& recipe, const OpenDataOptions& options, ThreadPoo
     if (vocabulary.eos_id >= 0) recipe.model.eos_token_ids = {static_cast<int32_t>(vocabulary.eos_id)};
   }
   data.order = order_of(recipe, *data.dataset);
-  if (!recipe.data.order.state.empty() && data.store) recipe.data.order.skip_batches = batches_of_state(recipe.data, options, data);
+  if (!recipe.data.order.state.empty() && data.store) {
+    recipe.data.order.skip_batches = batches_of_state(recipe.data, options, data);
+    recipe.data.order.state.clear();  // all that it had to say: the recipe of the run stands without it
+  }
   data.order = data::skip_batches(data.order, recipe.data.order.skip_batches);
   return data;
 }

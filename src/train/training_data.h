@@ -33,7 +33,8 @@ struct OpenDataOptions {
   bool override_data = false;  // a loader state of other data is taken all the same
 };
 
-// Opens what recipe.data names; hashes bare files that the cache does not know. Sets the model's EOS, and skip_batches from a loader state.
+// Opens what recipe.data names; hashes bare files that the cache does not know. Sets the model's EOS, and skip_batches in place of a
+// loader state.
 // InputError, DataError, ConfigError naming recipe.data.KEY or the file.
 TrainingData open_data(Recipe& recipe, const OpenDataOptions& options, ThreadPool& pool);
 

@@ -86,6 +86,29 @@ TEST(Ledger, ATornEndIsNoRecord) {
   }
 }
 
+// What lies behind the step of the resume does not matter: zeros of a power cut, or anything.
+TEST(Ledger, WhateverLiesBehindTheStepOfAResumeIsCutOff) {
+  const TemporaryDirectory root;
+  const fs::path path = root / "consumed.bin";
+  const std::vector<LedgerRecord> records = some_records(1000);
+  {
+    Ledger ledger(path, 1000, 0);
+    for (const LedgerRecord& record : records) ledger.append(record);
+  }
+  const std::string whole = read_file(path);
+  for (const std::string& tail :
+       {std::string(4096, '\0'), std::string(40, '\0'), std::string("garbage of more than sixteen bytes"), whole.substr(40)}) {
+    write_file_atomic(path, whole + tail);
+    const bool zeros = tail[0] == '\0';
+    LedgerSummary summary;
+    const std::string message = message_of<DataError>([&] { summary = read_ledger(path, [](const LedgerRecord&) {}); });
+    EXPECT_EQ(message.empty(), zeros) << message;
+    EXPECT_EQ(summary.torn, zeros);
+    { EXPECT_EQ(Ledger(path, 1000, 9).last_step(), 9); }
+    EXPECT_EQ(read_file(path), whole);
+  }
+}
+
 // Any flipped bit is either found or leaves a file that ends early; none gives other ids.
 TEST(Ledger, ADamagedByteIsFound) {
   const TemporaryDirectory root;

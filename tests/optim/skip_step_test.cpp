@@ -143,5 +143,20 @@ TEST(SkipStep, DamagedStateIsRefused) {
   EXPECT_THROW(check(SkipStepSettings{.sigma = -1}, "r"), ConfigError);
 }
 
+// A step without a target is skipped and counted, and the window does not learn from it.
+TEST(SkipStep, AStepThatIsPassedOverLeavesTheWindow) {
+  SkipStep guard({.window = 8}), other({.window = 8});
+  for (int i = 0; i < 6; ++i) {
+    guard.judge(3.0f + 0.01f * static_cast<float>(i), 1.0f);
+    other.judge(3.0f + 0.01f * static_cast<float>(i), 1.0f);
+  }
+  EXPECT_TRUE(guard.pass_over("nothing").skip);
+  EXPECT_TRUE(guard.pass_over("nothing").skip);
+  EXPECT_EQ(guard.consecutive_skips(), 2);
+  EXPECT_EQ(guard.judge(3.02f, 1.0f).skip, other.judge(3.02f, 1.0f).skip);
+  EXPECT_EQ(guard.consecutive_skips(), 0);
+  EXPECT_EQ(guard.total_skips(), 2);
+}
+
 }  // namespace
 }  // namespace dz::optim

@@ -152,6 +152,64 @@ TEST(Audit, OtherTokensUnderTheSameNumbersAreFound) {
   EXPECT_EQ(audit.difference->step, 3);
 }
 
+// Evidence that was lost is not proof: a ledger that does not reach the checkpoint, one that begins late, and steps without a digest.
+TEST(Audit, LostEvidenceIsNoProof) {
+  const test::TempDir root;
+  ThreadPool pool(1);
+  const fs::path run = root / "run", path = run / "ledger" / "consumed.bin";
+  const std::vector<std::string> sets = {"recipe.steps=6", "recipe.schedule.warmup=1", "run.checkpoint_every=2", "run.keep=0"};
+  test::train_contract(run, sets, 4);
+  const std::string whole = read_file(path);
+  const size_t record = (whole.size() - 28) / 4;
+  const auto first = [&](bool tokens) {
+    const Audit audit = audit_run(run, {.sets = {}, .tokens = tokens}, pool);
+    return audit.difference ? audit.difference->step : 0;
+  };
+  EXPECT_EQ(first(true), 0);
+  for (size_t kept = 0; kept < 4; ++kept) {
+    write_file_atomic(path, whole.substr(0, 28 + kept * record));
+    EXPECT_EQ(first(false), static_cast<int64_t>(kept) + 1);
+    write_file_atomic(path, whole.substr(0, 28 + kept * record + 5));
+    EXPECT_EQ(first(false), static_cast<int64_t>(kept) + 1);
+  }
+  write_file_atomic(path, "");
+  EXPECT_EQ(first(false), 1);
+  // The run goes on without what was lost, and the audit does not forget it.
+  test::train_contract(run, sets, 6);
+  EXPECT_EQ(first(false), 1);
+
+  write_file_atomic(path, whole);
+  fs::remove_all(run / "checkpoints" / "step-6");
+  test::train_contract(run, sets, 6);
+  EXPECT_EQ(first(true), 0);
+  const std::string metrics = read_file(run / "metrics.jsonl");
+  const size_t second = metrics.find('\n') + 1;
+  write_file_atomic(run / "metrics.jsonl", metrics.substr(0, second) + metrics.substr(metrics.find('\n', second) + 1));
+  EXPECT_EQ(first(false), 0);
+  EXPECT_EQ(first(true), 2);
+  write_file_atomic(run / "metrics.jsonl", "");
+  EXPECT_EQ(first(true), 1);
+}
+
+// A fork begins where its parent stopped, and that is no loss.
+TEST(Audit, AForkIsAuditedFromItsOwnFirstStep) {
+  const test::TempDir root;
+  ThreadPool pool(1);
+  test::train_contract(root / "a", {"recipe.steps=6", "recipe.schedule.warmup=1"}, 2);
+  {
+    testing::internal::CaptureStdout();
+    train({.config = load_config(test::contract_config(), {"recipe.steps=6", "recipe.schedule.warmup=1", "run.dir=" + (root / "b").string()}),
+           .stop_after = 5,
+           .fork = root / "a" / "checkpoints" / "step-2"},
+          {});
+    testing::internal::GetCapturedStdout();
+  }
+  const Audit audit = audit_run(root / "b", {.sets = {}, .tokens = true}, pool);
+  EXPECT_FALSE(audit.difference) << to_text(audit);
+  EXPECT_EQ(audit.first_step, 3);
+  EXPECT_EQ(audit.tokens_checked, 3);
+}
+
 TEST(Audit, SaysWhatIsMissing) {
   const test::TempDir root;
   ThreadPool pool(1);
