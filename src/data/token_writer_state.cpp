@@ -65,6 +65,14 @@ std::string joined(const std::vector<std::string>& names) {
 
 }  // namespace
 
+ShardOutput::Place TokenShardWriter::Open::place(const TokenShardWriter& writer) const {
+  const size_t number = writer.manifest_.sources[source].stream(split).files.size();
+  return {.directory = writer.partial_,
+          .stem = fmt::format("{}-{:05}", stem, number),
+          .type = writer.manifest_.type,
+          .chunk_bytes = writer.settings_.chunk_bytes};
+}
+
 void TokenShardWriter::lock() {
   const fs::path path = partial_ / kLock;
   lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
