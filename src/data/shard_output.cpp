@@ -1,9 +1,12 @@
 #include "data/shard_output.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/error.h"
 
 namespace dz::data {
@@ -52,7 +55,28 @@ std::string sha256_of(const fs::path& path) {
   return hash.hex();
 }
 
+DataError damaged(const fs::path& path) { return DataError(path.filename().string() + ": its contents are not those that were written"); }
+
 }  // namespace
+
+struct RunningHash::State {
+  XXH3_state_t* hash = XXH3_createState();
+  ~State() { XXH3_freeState(hash); }
+};
+
+RunningHash::RunningHash() : state_(std::make_unique<State>()) { DZ_CHECK(state_->hash && XXH3_128bits_reset(state_->hash) == XXH_OK); }
+RunningHash::~RunningHash() = default;
+
+void RunningHash::update(std::span<const std::byte> bytes) { DZ_CHECK(XXH3_128bits_update(state_->hash, bytes.data(), bytes.size()) == XXH_OK); }
+
+std::string RunningHash::hex() const {
+  const XXH128_hash_t digest = XXH3_128bits_digest(state_->hash);
+  return Digest128{.high = digest.high64, .low = digest.low64}.hex();
+}
+
+void check_sha256(const fs::path& path, const std::string& expected) {
+  if (sha256_of(path) != expected) throw damaged(path);
+}
 
 ChunkedHash::ChunkedHash(int64_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
 
@@ -84,12 +108,18 @@ ShardOutput::ShardOutput(Place place) : place_(std::move(place)), hash_(place_.c
   rows_ = File::create(rows_path());
 }
 
-ShardOutput::ShardOutput(Place place, int64_t tokens, int64_t row_bytes)
-    : place_(std::move(place)), tokens_(tokens), row_bytes_(row_bytes), hash_(place_.chunk_bytes) {
-  const int64_t bytes = tokens * size_of(place_.type);
+ShardOutput::ShardOutput(Place place, const Synced& synced)
+    : place_(std::move(place)), tokens_(synced.tokens), row_bytes_(synced.row_bytes), hash_(place_.chunk_bytes) {
+  const int64_t bytes = tokens_ * size_of(place_.type);
   file_ = reopen(tokens_path(), bytes);
-  rows_ = reopen(rows_path(), row_bytes);
-  for_each_piece(tokens_path(), bytes, [&](std::span<const std::byte> piece) { hash_.update(piece); });
+  rows_ = reopen(rows_path(), row_bytes_);
+  for_each_piece(tokens_path(), bytes, [&](std::span<const std::byte> piece) {
+    hash_.update(piece);
+    tokens_hash_.update(piece);
+  });
+  if (tokens_hash_.hex() != synced.tokens_hash) throw damaged(tokens_path());
+  for_each_piece(rows_path(), row_bytes_, [&](std::span<const std::byte> piece) { rows_hash_.update(piece); });
+  if (rows_hash_.hex() != synced.rows_hash) throw damaged(rows_path());
 }
 
 void ShardOutput::put(std::span<const int32_t> ids) {
@@ -115,15 +145,18 @@ void ShardOutput::put_row(int64_t start, int64_t end, const DocumentOrigin& orig
 void ShardOutput::flush() {
   file_.write(buffer_);
   hash_.update(buffer_);
+  tokens_hash_.update(buffer_);
   buffer_.clear();
   rows_.write(row_buffer_);
+  rows_hash_.update(std::as_bytes(std::span(row_buffer_)));
   row_buffer_.clear();
 }
 
-void ShardOutput::sync() {
+ShardOutput::Synced ShardOutput::sync() {
   flush();
   file_.sync();
   rows_.sync();
+  return {.tokens = tokens_, .row_bytes = row_bytes_, .tokens_hash = tokens_hash_.hex(), .rows_hash = rows_hash_.hex()};
 }
 
 ShardFile ShardOutput::close() {

@@ -165,7 +165,7 @@ void TokenShardWriter::close_source(std::string_view source) {
 void TokenShardWriter::commit(const std::string& note) {
   DZ_CHECK(!moving_ && !all_written_ && !settings_.fingerprint.empty());
   for (auto& [key, out] : open_) {
-    if (out->output) out->output->sync();
+    if (out->output) out->synced = out->output->sync();
   }
   sync_directory(partial_);
   write_state(note);

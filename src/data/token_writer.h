@@ -75,7 +75,9 @@ class TokenShardWriter {
   void clear_partial();
   void write_state(const std::string& note) const;
   std::vector<std::string> files_to_replace() const;
+  bool is_in_place() const;
   void move_into_place();
+  void clean_up();
 
   fs::path directory_, partial_;
   Settings settings_;
@@ -86,7 +88,7 @@ class TokenShardWriter {
   std::vector<std::string> replaces_;  // files of an older result in the directory
   std::string note_, notice_;
   int lock_ = -1;
-  bool committed_ = false, all_written_ = false, moving_ = false;
+  bool committed_ = false, all_written_ = false, in_place_ = false, moving_ = false;
 };
 
 }  // namespace dz::data

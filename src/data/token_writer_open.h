@@ -16,6 +16,7 @@ struct TokenShardWriter::Open {
   Split split = Split::kTrain;
   std::string stem;
   std::unique_ptr<ShardOutput> output;  // none between two files
+  ShardOutput::Synced synced;           // of the last commit of that file
 };
 
 }  // namespace dz::data

@@ -18,11 +18,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kFormat = "deltazero-tokenize-state-1";
+constexpr const char* kFormat = "deltazero-tokenize-state-2";
 constexpr const char* kState = "state.json";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kTokenizer = "tokenizer.json";
 constexpr const char* kLock = "lock";
+// Where the state lies while .partial is removed, so that it is the last to go.
+constexpr const char* kLastState = ".state.json";
 
 // Ours: empty, finished (a manifest that we can read), or left over from an attempt that was killed.
 void check_ours(const fs::path& directory, const fs::path& partial) {
@@ -88,18 +90,19 @@ void TokenShardWriter::find_attempt() {
   check_ours(directory_, partial_);
   dz::create_directories(partial_);
   lock();
+  if (fs::exists(directory_ / kLastState)) rename_durably(directory_ / kLastState, partial_ / kState);
   const TokenManifest empty = manifest_;
   try {
     committed_ = restore();
   } catch (const Error& error) {
     notice_ = fmt::format("an interrupted attempt cannot be continued ({}); starting over", error.what());
-  } catch (const Json::exception& error) {
-    notice_ = fmt::format("an interrupted attempt cannot be continued ({}: {}); starting over", kState, error.what());
+  } catch (const Json::exception&) {
+    notice_ = fmt::format("an interrupted attempt cannot be continued ({} is damaged); starting over", kState);
   }
   if (committed_) return;
   open_.clear();
   note_.clear();
-  all_written_ = false;
+  all_written_ = in_place_ = false;
   replaces_.clear();
   manifest_ = empty;
   clear_partial();
@@ -122,7 +125,8 @@ bool TokenShardWriter::restore() {
       manifest.type != manifest_.type || manifest.chunk_bytes != manifest_.chunk_bytes)
     throw DataError(fmt::format("{}: found other ids or widths", kState));
   manifest_ = std::move(manifest);
-  all_written_ = fs::exists(partial_ / kManifest);
+  in_place_ = is_in_place();
+  all_written_ = in_place_ || fs::exists(partial_ / kManifest);
   replaces_ = state.at("replaces").get<std::vector<std::string>>();
   check_files();
   for (const Json& entry : state.at("open")) {
@@ -130,7 +134,10 @@ bool TokenShardWriter::restore() {
     const Split split = parse_split(entry.at("split").get<std::string>(), kState);
     if (source >= manifest_.sources.size()) throw DataError(fmt::format("{}: found source {}", kState, source));
     std::unique_ptr<Open> out = make_open(source, split);
-    out->output = std::make_unique<ShardOutput>(out->place(*this), entry.at("tokens").get<int64_t>(), entry.at("row_bytes").get<int64_t>());
+    out->output = std::make_unique<ShardOutput>(out->place(*this), ShardOutput::Synced{.tokens = entry.at("tokens"),
+                                                                                       .row_bytes = entry.at("row_bytes"),
+                                                                                       .tokens_hash = entry.at("tokens_hash"),
+                                                                                       .rows_hash = entry.at("rows_hash")});
     open_[{source, static_cast<size_t>(split)}] = std::move(out);
   }
   note_ = state.at("note").get<std::string>();
@@ -138,7 +145,15 @@ bool TokenShardWriter::restore() {
   return true;
 }
 
-// Every finished file is there with its size; when all was written, it may be in its final place already.
+// The state of a finish() whose last move is done: a manifest that is ours, with nothing of it left in .partial.
+bool TokenShardWriter::is_in_place() const {
+  if (fs::exists(partial_ / kManifest) || !fs::exists(directory_ / kManifest) || read_file(directory_ / kManifest) != to_json(manifest_))
+    return false;
+  const std::vector<std::string> files = files_of(manifest_);
+  return std::none_of(files.begin(), files.end(), [&](const std::string& file) { return fs::exists(partial_ / file); });
+}
+
+// Every finished file is there with what was written; when all was written, it may be in its final place already.
 void TokenShardWriter::check_files() const {
   const auto place = [&](const std::string& name) { return all_written_ && !fs::exists(partial_ / name) ? directory_ / name : partial_ / name; };
   for (const Source& source : manifest_.sources) {
@@ -146,7 +161,8 @@ void TokenShardWriter::check_files() const {
       for (const ShardFile& file : stream.files) {
         const int64_t bytes = File::open_read(place(file.path)).size(), expected = file.tokens * size_of(manifest_.type);
         if (bytes != expected) throw DataError(fmt::format("{}: found {} bytes, expected {}", file.path, bytes, expected));
-        if (!file.documents_path.empty()) File::open_read(place(file.documents_path));
+        check_sha256(place(file.path), file.sha256);
+        if (!file.documents_path.empty()) check_sha256(place(file.documents_path), file.documents_sha256);
       }
     }
   }
@@ -168,8 +184,12 @@ void TokenShardWriter::write_state(const std::string& note) const {
   for (const auto& [name, value] : settings_.fingerprint) fingerprint[name] = value;
   for (const auto& [key, out] : open_) {
     if (!out->output) continue;
-    open.push_back(
-        {{"source", out->source}, {"split", name_of(out->split)}, {"tokens", out->output->tokens()}, {"row_bytes", out->output->row_bytes()}});
+    open.push_back({{"source", out->source},
+                    {"split", name_of(out->split)},
+                    {"tokens", out->synced.tokens},
+                    {"row_bytes", out->synced.row_bytes},
+                    {"tokens_hash", out->synced.tokens_hash},
+                    {"rows_hash", out->synced.rows_hash}});
   }
   const Json state = {{"format", kFormat}, {"fingerprint", fingerprint}, {"manifest", to_json(manifest_)},
                       {"open", open},      {"replaces", replaces_},      {"note", note}};
@@ -183,6 +203,7 @@ std::vector<std::string> TokenShardWriter::files_to_replace() const {
 
 void TokenShardWriter::move_into_place() {
   moving_ = true;
+  if (in_place_) return clean_up();
   std::error_code ignored;
   // From here to the last rename the directory has no manifest: a reader refuses it rather than mixing old and new shards.
   fs::remove(directory_ / kManifest, ignored);
@@ -197,10 +218,19 @@ void TokenShardWriter::move_into_place() {
   move(kTokenizer);
   sync_directory(directory_);
   rename_durably(partial_ / kManifest, directory_ / kManifest);
+  clean_up();
+}
+
+// The state goes last: cut off before, the next attempt knows that the result is its own.
+void TokenShardWriter::clean_up() {
+  std::error_code ignored;
+  const std::vector<std::string> files = files_of(manifest_);
   for (const std::string& file : replaces_) {
     if (!std::binary_search(files.begin(), files.end(), file)) fs::remove(directory_ / file, ignored);
   }
+  if (fs::exists(partial_ / kState)) rename_durably(partial_ / kState, directory_ / kLastState);
   fs::remove_all(partial_, ignored);
+  fs::remove(directory_ / kLastState, ignored);
 }
 
 }  // namespace dz::data

@@ -286,6 +286,19 @@ TEST(TokenShardWriter, AnAttemptOfOtherThingsIsNotContinued) {
   damaged("web.train-00000.npy", [](const fs::path& path) { fs::remove(path); });
   damaged("web.train-00000.csv.gz", [](const fs::path& path) { fs::remove(path); });
   damaged(".csv", [](const fs::path& path) { fs::resize_file(path, fs::file_size(path) - 1); });
+  const auto flip = [](const fs::path& path) {
+    std::string bytes = slurp(path);
+    bytes[bytes.size() / 2] ^= 1;
+    spill(path, bytes);
+  };
+  for (const char* closed : {"web.train-00000.npy", "web.train-00000.csv.gz"}) damaged(closed, flip);
+  begin();
+  std::vector<std::string> growing;
+  for (const auto& entry : fs::directory_iterator(root / "t/.partial"))
+    if (entry.path().extension() == ".csv") growing.push_back(entry.path().stem().string());
+  ASSERT_FALSE(growing.empty());
+  for (const std::string& stem : growing)
+    for (const char* ending : {".npy", ".csv"}) damaged((stem + ending).c_str(), flip);
   begin();
   const std::string state = slurp(root / "t/.partial/state.json");
   for (size_t cut = 0; cut < state.size(); cut += 37) {
@@ -323,6 +336,52 @@ TEST(TokenShardWriter, FinishesTheMovesOfAnEarlierAttempt) {
   for (int i = 0; i < kDocuments; ++i) append(whole, i);
   whole.finish();
   EXPECT_EQ(files_of(root / "t"), files_of(root / "whole"));  // the older result is gone too
+}
+
+// A kill in the last clean-up: the result is there, and is seen to be that of the same attempt.
+TEST(TokenShardWriter, CleansUpBehindAnEarlierAttempt) {
+  const TemporaryDirectory root(test::memory_directory());
+  std::string state;
+  {
+    TokenShardWriter writer(root / "t", small_shards());
+    for (int i = 0; i < kDocuments; ++i) append(writer, i);
+    fs::create_directories(root / "t/web.train-00003.npy/in the way");
+    EXPECT_THROW(writer.finish("all"), IoError);
+    state = slurp(root / "t/.partial/state.json");
+    fs::remove_all(root / "t/web.train-00003.npy");
+  }
+  TokenShardWriter(root / "t", small_shards()).finish("all");
+  const auto whole = files_of(root / "t");
+  const auto left_over = [&](bool partial, const char* place) {
+    if (partial) fs::create_directories(root / "t/.partial");
+    spill(root / "t" / place, state);
+  };
+  const auto finish = [&] {
+    {
+      TokenShardWriter writer(root / "t", small_shards());
+      EXPECT_TRUE(writer.all_written()) << writer.notice();
+      EXPECT_EQ(writer.note(), "all");
+      writer.finish("all");
+    }
+    EXPECT_EQ(files_of(root / "t"), whole);
+  };
+  left_over(true, ".partial/state.json");
+  finish();
+  left_over(true, ".state.json");
+  finish();
+  left_over(false, ".state.json");
+  finish();
+  // Controls: another manifest, and a damaged file, are not it.
+  for (const char* name : {"manifest.json", "web.train-00000.npy"}) {
+    left_over(true, ".partial/state.json");
+    const std::string before = slurp(root / "t" / name);
+    std::string bytes = before;
+    bytes[bytes.size() / 2] ^= 1;
+    spill(root / "t" / name, bytes);
+    EXPECT_FALSE(TokenShardWriter(root / "t", small_shards()).all_written()) << name;
+    fs::create_directories(root / "t");
+    spill(root / "t" / name, before);
+  }
 }
 
 TEST(TokenShardWriter, TwoAtATimeAreRefused) {
