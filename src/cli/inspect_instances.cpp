@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cli/corpus_options.h"
+#include "data/data_tokenizer.h"
 #include "data/documents.h"
 #include "text/tokenizer.h"
 #include "train/trainer.h"
@@ -68,9 +69,10 @@ Opened open_shards(const fs::path& directory, int64_t sequence_length) {
                                .expected = "tokens an instance, at least 2: " + directory.string() + " is a directory of token shards",
                                .hint = ""});
   }
-  Opened opened{.dataset = data::shard_dataset(std::make_shared<const data::TokenShards>(directory), data::Split::kTrain, sequence_length)};
-  const fs::path tokenizer = directory / "tokenizer.json";
-  if (fs::exists(tokenizer)) opened.tokenizer = text::Tokenizer::load(tokenizer);
+  const auto shards = std::make_shared<const data::TokenShards>(directory);
+  Opened opened{.dataset = data::shard_dataset(shards, data::Split::kTrain, sequence_length)};
+  const std::string tokenizer = data::tokenizer_of(*shards).json;
+  if (!tokenizer.empty()) opened.tokenizer = text::Tokenizer::parse(tokenizer, (directory / "tokenizer.json").string());
   return opened;
 }
 

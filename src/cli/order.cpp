@@ -28,6 +28,13 @@ struct OrderOptions {
   bool has_epoch = false, has_chunk = false, has_batch = false, has_rank = false;
 };
 
+// CLI11 takes a number beyond 64 bits for the largest one; this looks at the digits first.
+std::string number_complaint(const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc::result_out_of_range ? fmt::format("found {}, expected a number that fits in 64 bits", text) : "";
+}
+
 void require(bool good, const char* where, std::string found, std::string expected) {
   if (!good) throw UsageError(Complaint{.where = where, .found = std::move(found), .expected = std::move(expected), .hint = ""});
 }
@@ -117,6 +124,8 @@ void add_order(CLI::App& app) {
   CLI::Option* rank = verb->add_option("--rank", o->rank, "print this rank's part only; maxtext: this host's");
   CLI::Option* ranks = verb->add_option("--ranks", o->ranks, "how many; maxtext: hosts, which shape the batch");
   verb->add_option("--workers", o->workers, "maxtext: Grain workers a host (0: none); elsewhere without effect");
+  for (CLI::Option* option : verb->get_options([](const CLI::Option* each) { return each->get_type_name() == "INT"; }))
+    option->check(number_complaint);
   target->needs(length);
   length->needs(target);
   batch->needs(step);

@@ -69,10 +69,10 @@ void pad(Row& row, int64_t used, const Vocabulary& vocabulary) {
 
 void check_some(int64_t instances, const TokenStore& store) {
   if (instances > 0) return;
-  throw ConfigError(Complaint{.where = "recipe.data",
+  throw ConfigError(Complaint{.where = "recipe.data.kind",
                               .found = fmt::format("no document to make an instance of in {} tokens", store.tokens()),
                               .expected = "documents, each ending with EOS",
-                              .hint = "documents.keep_tail takes what follows the last EOS as a document"});
+                              .hint = "recipe.data.documents.keep_tail takes what follows the last EOS as a document"});
 }
 
 void check_lengths(int64_t sequence_length) {

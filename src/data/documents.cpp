@@ -23,7 +23,12 @@ Enum parse_one_of(const std::array<Enum, kCount>& all, std::string_view name, co
 DocumentCounts scan(const TokenStore& store, int64_t entry, Tail tail, const std::function<void(DocumentRange)>& visit) {
   constexpr int64_t kBlock = int64_t{1} << 18;
   const int64_t eos = store.vocabulary().eos_id, tokens = store.entry(entry).tokens;
-  if (eos < 0) throw ConfigError("recipe.data: documents are found by their EOS, and the data says no EOS id");
+  if (eos < 0) {
+    throw ConfigError(Complaint{.where = "recipe.data.tokens.eos_id",
+                                .found = "none",
+                                .expected = "the id that ends a document: documents are found by it",
+                                .hint = "or recipe.data.documents.boundaries: csv"});
+  }
   DocumentCounts counts;
   std::vector<int32_t> block(static_cast<size_t>(std::min(kBlock, tokens)));
   int64_t start = 0;

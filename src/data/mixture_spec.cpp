@@ -17,11 +17,19 @@ namespace {
 
 constexpr double kMostTokens = 0x1p53;  // whole numbers up to here are exact as doubles
 
+// What stands there, for complaints.
+std::string shown(const YAML::Node& node) {
+  if (!node.IsDefined() || node.IsNull()) return "nothing";
+  if (node.IsMap()) return "a map";
+  if (node.IsSequence()) return node.size() == 0 ? "an empty list" : "a list";
+  return node.Scalar().empty() ? "an empty text" : node.Scalar().substr(0, 40);
+}
+
 // One map of the spec. Keys have one or two names: ours, and OLMo-core's.
 class Section {
  public:
   Section(const YAML::Node& node, std::string where) : node_(node), where_(std::move(where)) {
-    if (!node.IsMap()) refuse(node, "", "something else", "a map");
+    if (!node.IsMap()) refuse(node, "", shown(node), "a map of keys and values");
     std::set<std::string> seen;
     for (const auto& item : node) {
       if (!seen.insert(item.first.Scalar()).second) refuse(item.first, item.first.Scalar(), "the key twice", "once");
@@ -46,7 +54,7 @@ class Section {
   }
   std::string text(const char* key, const char* other = nullptr) {
     const YAML::Node value = at(key, other);
-    if (!value.IsScalar() || value.Scalar().empty()) refuse(value, key, "no text", "a text");
+    if (!value.IsScalar() || value.Scalar().empty()) refuse(value, key, shown(value), "a text");
     return value.Scalar();
   }
   template <class Number>
@@ -56,7 +64,7 @@ class Section {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
     const auto as_double = static_cast<double>(out);
     if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(as_double) || as_double < least || as_double > most)
-      refuse(value, key, text.empty() ? "no number" : text.substr(0, 40), fmt::format("a number from {} to {}", least, most));
+      refuse(value, key, shown(value), fmt::format("a number from {} to {}", least, most));
     return out;
   }
   // After every key was asked for.
@@ -67,10 +75,10 @@ class Section {
     }
   }
   [[noreturn]] void refuse(const YAML::Node& node, const std::string& key, const std::string& found, const std::string& expected) const {
-    throw ConfigError(Complaint{.where = fmt::format("{}:{}{}", where_, node.Mark().line + 1, key.empty() ? "" : ": " + key),
-                                .found = found,
-                                .expected = expected,
-                                .hint = ""});
+    // An empty text has no place of its own.
+    const int line = std::max(node.Mark().line, 0) + 1;
+    throw ConfigError(
+        Complaint{.where = fmt::format("{}:{}{}", where_, line, key.empty() ? "" : ": " + key), .found = found, .expected = expected, .hint = ""});
   }
 
  private:
@@ -81,9 +89,9 @@ class Section {
 
 std::vector<std::string> texts(const Section& in, const YAML::Node& list, const char* key, const char* expected) {
   std::vector<std::string> out;
-  if (!list.IsSequence() || list.size() == 0) in.refuse(list, key, "no list", expected);
+  if (!list.IsSequence() || list.size() == 0) in.refuse(list, key, shown(list), expected);
   for (const YAML::Node& item : list) {
-    if (!item.IsScalar() || item.Scalar().empty()) in.refuse(item, key, "something else", expected);
+    if (!item.IsScalar() || item.Scalar().empty()) in.refuse(item, key, shown(item), expected);
     out.push_back(item.Scalar());
   }
   return out;
@@ -158,7 +166,7 @@ MixtureSpec parse_mixture_spec(const std::string& text, const std::string& where
     spec.dialect = name == name_of(MixtureDialect::kOlmoCore) ? MixtureDialect::kOlmoCore : MixtureDialect::kSampled;
   }
   const YAML::Node sources = in.at("sources");
-  if (!sources.IsSequence() || sources.size() == 0) in.refuse(sources, "sources", "no list", "at least one source");
+  if (!sources.IsSequence() || sources.size() == 0) in.refuse(sources, "sources", shown(sources), "a list of at least one source");
   std::set<std::string> names;
   for (const YAML::Node& node : sources) {
     spec.sources.push_back(parse_source(node, where, directory, mix));

@@ -117,6 +117,29 @@ OrderSettings order_settings(const Dataset& dataset, const VslOrderSettings& set
           .first_epoch = 1};
 }
 
+// An epoch without a batch: too few instances, or a curriculum that leaves out all batches there would be.
+[[noreturn]] void refuse_no_batch(const Dataset& dataset, const VslOrderSettings& settings) {
+  const std::vector<LengthBucket> all = length_buckets(dataset, settings.min_length, settings.batch_tokens, {});
+  const auto [rarest, most] =
+      std::minmax_element(all.begin(), all.end(), [](const LengthBucket& a, const LengthBucket& b) { return a.batches < b.batches; });
+  if (most->batches == 0) {
+    throw ConfigError(Complaint{.where = "recipe.batch",
+                                .found = fmt::format("no whole batch of {} tokens in {} instances", settings.batch_tokens, dataset.instances()),
+                                .expected = "one at least",
+                                .hint = "a smaller recipe.batch"});
+  }
+  if (settings.curriculum.balanced && rarest->batches == 0) {
+    throw ConfigError(Complaint{.where = "recipe.data.vsl.balanced",
+                                .found = fmt::format("no whole batch of instances of {} tokens, so none of the others either", rarest->length),
+                                .expected = "one at least of each length",
+                                .hint = "balanced: false, or a smaller recipe.batch"});
+  }
+  throw ConfigError(Complaint{.where = "recipe.data.vsl.cycles",
+                              .found = fmt::format("{} cycles for at most {} batches of a length", settings.curriculum.cycles, most->batches),
+                              .expected = "a batch of some length for each cycle",
+                              .hint = "fewer cycles, or curriculum: natural"});
+}
+
 class VslOrder final : public Order {
  public:
   VslOrder(const Dataset& dataset, const VslOrderSettings& settings)
@@ -136,12 +159,7 @@ class VslOrder final : public Order {
       permutations_.push_back(
           std::make_unique<EpochPermutations>(bucket.instances, [seed](int64_t epoch) { return seed.plus(static_cast<uint64_t>(epoch)); }));
     }
-    if (total_ == 0) {
-      throw ConfigError(Complaint{.where = "recipe.data",
-                                  .found = fmt::format("no whole batch of {} tokens in {} instances", batch_tokens_, dataset.instances()),
-                                  .expected = "one at least",
-                                  .hint = "a smaller recipe.batch"});
-    }
+    if (total_ == 0) refuse_no_batch(dataset, settings);
     order_of(1);  // what cannot be ordered is said at the start
   }
 

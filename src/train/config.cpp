@@ -71,6 +71,57 @@ void resolve_data(const Recipe& recipe, const YamlReader& reader) {
   }
 }
 
+// Keys that the source, the kind or the order does not read. Whoever gives one means something that would not happen.
+struct Unread {
+  std::string_view keys;  // under recipe.data; with a dot at its end: a whole section
+  bool read;
+  const char* unless;
+};
+
+std::vector<Unread> unread_keys(const DataRecipe& data) {
+  const auto from = [&](DataSource source) { return data.source == source; };
+  const auto kind = [&](DataKind kind) { return data.kind == kind; };
+  const bool computed = from(DataSource::kGenerated), listed = from(DataSource::kFiles) || from(DataSource::kMix);
+  const bool maxtext = data.order.dialect == "maxtext";
+  return {{"shards", from(DataSource::kShards), "source: shards"},
+          {"files", from(DataSource::kFiles), "source: files"},
+          {"label_masks", from(DataSource::kFiles), "source: files"},
+          {"mix.", from(DataSource::kMix), "source: mix"},
+          {"mixture", from(DataSource::kMixture), "source: mixture"},
+          {"tokens.tokenizer", !computed, "source: shards, files, mix or mixture"},
+          {"tokens.", listed || from(DataSource::kMixture), "source: files, mix or mixture; shards say it themselves"},
+          {"source_permutation_seed", listed, "source: files or mix"},
+          {"kind", !computed, "source: shards, files or mix"},
+          {"documents.long_documents", kind(DataKind::kPacked), "kind: packed"},
+          {"documents.", !kind(DataKind::kFixed), "kind: padded, packed, interleaved or vsl"},
+          {"packing.", kind(DataKind::kPacked), "kind: packed"},
+          {"interleaved.", kind(DataKind::kInterleaved), "kind: interleaved"},
+          {"vsl.", kind(DataKind::kVsl), "kind: vsl"},
+          {"warm_up.batch", !kind(DataKind::kVsl), "kind other than vsl"},
+          {"order.dialect", !maxtext || !kind(DataKind::kVsl), "kind other than vsl, whose order is OLMo-core's"},
+          {"order.hosts", maxtext, "order.dialect: maxtext"},
+          {"order.workers", maxtext, "order.dialect: maxtext"},
+          {"order.index", maxtext, "order.dialect: maxtext"},
+          {"order.state", !computed, "source: shards, files, mix or mixture"}};
+}
+
+// A value that is the default says nothing: the recipe of a run lists every key. generated.* stays where another source is chosen for one start.
+void refuse_unread_keys(const DataRecipe& data, const YamlReader& reader) {
+  constexpr std::string_view kRoot = "recipe.data.";
+  const std::vector<Unread> rules = unread_keys(data);
+  const FlatConfig given = flatten("recipe", data), usual = flatten("recipe", DataRecipe{});
+  for (size_t i = 0; i < given.size(); ++i) {
+    const auto& [path, value] = given[i];
+    if (value == usual[i].second) continue;
+    const std::string_view key = std::string_view(path).substr(kRoot.size());
+    const auto rule = std::find_if(rules.begin(), rules.end(),
+                                   [&](const Unread& rule) { return rule.keys.back() == '.' ? key.starts_with(rule.keys) : key == rule.keys; });
+    if (rule == rules.end() || rule->read) continue;
+    const std::string shown = value.size() > 60 ? value.substr(0, 57) + "..." : value;
+    refuse(reader, path, shown, fmt::format("this key only with recipe.data.{}", rule->unless));
+  }
+}
+
 // Fills in what follows from other keys and refuses what does not fit together.
 void resolve(Config& config, const YamlReader& reader) {
   Recipe& recipe = config.recipe;
@@ -83,6 +134,7 @@ void resolve(Config& config, const YamlReader& reader) {
   if (recipe.adamw.beta1 < 0 || recipe.adamw.beta2 < 0)
     refuse(reader, "recipe.optimizer.betas", "another count", "two numbers in [0, 1)", "for OLMo 3 use [0.9, 0.95]");
   resolve_data(config.recipe, reader);
+  refuse_unread_keys(config.recipe.data, reader);
   model::ModelConfig& model = recipe.model;
   if (model.n_kv_heads == 0) model.n_kv_heads = model.n_heads;
   if (model.head_dim == 0) model.head_dim = model.d_model / model.n_heads;

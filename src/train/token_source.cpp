@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "base/error.h"
+#include "base/hash.h"
+#include "data/data_tokenizer.h"
 #include "data/dataset_kinds.h"
 #include "data/file_list.h"
 #include "data/mix.h"
@@ -14,8 +18,25 @@ namespace {
 void open_shards(const Recipe& recipe, TrainingData& data) {
   data.shards = std::make_shared<const data::TokenShards>(recipe.data.shards);
   data.store = data::shard_store(data.shards, data::Split::kTrain);
-  const fs::path tokenizer = fs::path(recipe.data.shards) / "tokenizer.json";
-  if (fs::exists(tokenizer)) data.tokenizer_json = read_file(tokenizer);
+  data::DataTokenizer tokenizer = data::tokenizer_of(*data.shards);
+  data.tokenizer_json = std::move(tokenizer.json);
+  if (!tokenizer.note.empty() && recipe.data.tokens.tokenizer.empty()) data.notes.push_back(std::move(tokenizer.note));
+}
+
+// The tokenizer that the recipe names, which stands in for one beside the shards.
+void take_tokenizer(const Recipe& recipe, TrainingData& data) {
+  const std::string& path = recipe.data.tokens.tokenizer;
+  const std::string where = "recipe.data.tokens.tokenizer: " + path;
+  std::string json = read_file(path);
+  data::check_tokenizer(json, where, data.store->vocabulary().size);
+  const std::string named = data.shards ? data.shards->manifest().tokenizer_sha256 : "";
+  if (const std::string found = sha256_hex(json); !named.empty() && found != named) {
+    throw ConfigError(Complaint{.where = where,
+                                .found = "a file with SHA-256 " + found,
+                                .expected = fmt::format("{}, the tokenizer_sha256 of the shards' manifest", named),
+                                .hint = ""});
+  }
+  data.tokenizer_json = std::move(json);
 }
 
 std::vector<std::string> expand_all(const std::vector<std::string>& patterns) {
@@ -41,7 +62,19 @@ data::BareSettings bare_settings(const Recipe& recipe, const OpenDataOptions& op
 
 std::string stem_of(const std::string& path) { return fs::path(path).stem().string(); }
 
+// A list may mean it, so it is only said. Links count as the file that they lead to.
+void note_repeats(const std::vector<std::string>& paths, std::vector<std::string>& notes) {
+  std::map<std::string, int64_t> times;
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    const fs::path file = fs::canonical(path, ignored);
+    if (file.empty() || ++times[file.string()] != 2) continue;
+    notes.push_back(fmt::format("{}: comes more than once in the list of files, so its instances do too", path));
+  }
+}
+
 void open_bare(const Recipe& recipe, data::BareSettings settings, ThreadPool& pool, TrainingData& data) {
+  note_repeats(settings.paths, data.notes);
   const auto store = std::make_shared<const data::BareStore>(std::move(settings));
   store->hash(pool);
   data.notes.insert(data.notes.end(), store->notes().begin(), store->notes().end());
@@ -110,7 +143,7 @@ void open_tokens(const Recipe& recipe, const OpenDataOptions& options, ThreadPoo
     case DataSource::kGenerated:
       break;
   }
-  if (!recipe.data.tokens.tokenizer.empty()) data.tokenizer_json = read_file(recipe.data.tokens.tokenizer);
+  if (!recipe.data.tokens.tokenizer.empty()) take_tokenizer(recipe, data);
 }
 
 }  // namespace dz::train

@@ -252,6 +252,7 @@ void YamlReader::field(const Field& field, std::vector<std::string>& value) {
   value.clear();
   for (const YAML::Node& item : *node) {
     if (!item.IsScalar()) complain(path_of(field.key), shown(*node), "a list of strings");
+    if (field.is_path && item.Scalar().empty()) complain(path_of(field.key), "an empty path in " + shown(*node), "paths");
     value.push_back(field.is_path ? resolved(path_of(field.key), item.Scalar()) : item.Scalar());
   }
 }

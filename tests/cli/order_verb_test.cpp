@@ -109,7 +109,12 @@ TEST(OrderVerb, RefusesWhatGivesNoOrder) {
   EXPECT_EQ(order("--dialect keyed --instances 25 --seed -1").code, 64);
   EXPECT_EQ(order("--dialect keyed --instances 25 --seed 18446744073709551616").code, 64);
   EXPECT_EQ(order("--dialect olmo-core --instances 4294967295 --seed 1").code, 64);
-  EXPECT_EQ(order("--dialect keyed --instances 99999999999999999999 --seed 1").code, 64);
+  for (const char* option : {"--instances", "--epoch", "--batch", "--workers"}) {
+    const std::string others = std::string_view(option) == "--instances" ? "--dialect keyed --seed 1 " : good;
+    const Outcome large = order(others + option + " 99999999999999999999");
+    EXPECT_EQ(large.code, 64);
+    EXPECT_NE(large.text.find(std::string(option) + ": found 99999999999999999999, expected"), std::string::npos) << large.text;
+  }
   EXPECT_EQ(order("--dialect maxtext --instances 25 --seed 1 --batch 5 --step 1 --ranks 2").code, 64);
   EXPECT_EQ(order("--dialect maxtext --instances 25 --seed 1 --workers 2").code, 64);
   EXPECT_EQ(order("--dialect maxtext --instances 25 --seed 1 --ranks 26").code, 64);

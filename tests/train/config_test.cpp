@@ -101,7 +101,11 @@ TEST(Config, ResolvedYamlReadsBackAsTheSameRecipe) {
 TEST(Config, IdentityCoversRecipeAndDataButNotPathsOrTopology) {
   const Config config = parse(kSmall);
   const Identity identity = identify(config.recipe, "d", "");
-  EXPECT_EQ(identity.hash(), identify(parse(kSmall, {"topology.threads=2", "run.dir=b", "recipe.data.shards=/x"}).recipe, "d", "").hash());
+  EXPECT_EQ(identity.hash(), identify(parse(kSmall, {"topology.threads=2", "run.dir=b"}).recipe, "d", "").hash());
+  const auto of_files = [](const std::string& list) {
+    return identify(parse(kSmall, {"recipe.data.source=files", "recipe.data.files=" + list}).recipe, "d", "").hash();
+  };
+  EXPECT_EQ(of_files("[/a.npy]"), of_files("[/b.npy]"));
   EXPECT_NE(identity.hash(), identify(config.recipe, "e", "").hash());
   const Identity other = identify(parse(kSmall, {"recipe.optimizer.lr=0.002"}).recipe, "d", "");
   const std::vector<std::string> lines = differences(identity, other);
@@ -109,6 +113,68 @@ TEST(Config, IdentityCoversRecipeAndDataButNotPathsOrTopology) {
   EXPECT_NE(lines[0].find("recipe.optimizer.lr"), std::string::npos);
   EXPECT_NE(lines[0].find("run: 0.001"), std::string::npos);
   EXPECT_EQ(differences(identity, parse_identity(to_json(identity), "here")), std::vector<std::string>{});
+}
+
+// Each key with a source, kind or order that does not read it, and with one that does.
+TEST(Config, KeysThatNothingReadsAreRefused) {
+  using Sets = std::vector<std::string>;
+  const Sets files = {"source=files", "files=[a.npy]"}, mix = {"source=mix", "mix.file=m.txt", "mix.tokenizer=t"};
+  const Sets mixture = {"source=mixture", "mixture=m.yaml"}, shards = {"source=shards", "shards=d"};
+  struct Case {
+    const char* key;
+    const char* value;
+    Sets without, with;
+    const char* unless;
+  };
+  const auto and_with = [](Sets sets, const char* one) {
+    sets.emplace_back(one);
+    return sets;
+  };
+  const Case cases[] = {
+      {"shards", "d", files, {"source=shards"}, "source: shards"},
+      {"files", "[a.npy]", shards, {"source=files"}, "source: files"},
+      {"label_masks", "[a.npy]", mix, files, "source: files"},
+      {"mix.name", "x", files, mix, "source: mix"},
+      {"mix.base_dir", "x", mixture, mix, "source: mix"},
+      {"mixture", "x", mix, {"source=mixture"}, "source: mixture"},
+      {"tokens.eos_id", "3", shards, mix, "source: files, mix or mixture"},
+      {"tokens.tokenizer", "t.json", {}, shards, "source: shards, files"},
+      {"source_permutation_seed", "3", mixture, mix, "source: files or mix"},
+      {"kind", "packed", {}, files, "source: shards, files or mix"},
+      {"documents.keep_tail", "true", files, and_with(files, "kind=padded"), "kind: padded"},
+      {"documents.long_documents", "fragment", and_with(files, "kind=padded"), and_with(files, "kind=packed"), "kind: packed"},
+      {"packing.group_size", "2", and_with(files, "kind=vsl"), and_with(files, "kind=packed"), "kind: packed"},
+      {"interleaved.chunks", "3", files, and_with(files, "kind=interleaved"), "kind: interleaved"},
+      {"vsl.cycles", "3", files, and_with(files, "kind=vsl"), "kind: vsl"},
+      {"warm_up.batch", "['1:2']", and_with(files, "kind=vsl"), files, "kind other than vsl"},
+      {"order.dialect", "maxtext", and_with(files, "kind=vsl"), files, "kind other than vsl"},
+      {"order.hosts", "2", and_with(files, "order.dialect=olmo-core"), and_with(files, "order.dialect=maxtext"), "order.dialect: maxtext"},
+      {"order.workers", "2", {}, {"order.dialect=maxtext"}, "order.dialect: maxtext"},
+      {"order.index", "i.json", files, and_with(files, "order.dialect=maxtext"), "order.dialect: maxtext"},
+      {"order.state", "[s.json]", {}, files, "source: shards"},
+  };
+  for (const Case& one : cases) {
+    const auto with_key = [&](const Sets& others) {
+      Sets sets{std::string("recipe.data.") + one.key + "=" + one.value};
+      for (const std::string& other : others) sets.push_back("recipe.data." + other);
+      return message(kSmall, sets);
+    };
+    const std::string refused = with_key(one.without);
+    EXPECT_NE(refused.find(std::string("--set recipe.data.") + one.key + ": found "), std::string::npos) << refused;
+    EXPECT_NE(refused.find(std::string("expected this key only with recipe.data.") + one.unless), std::string::npos) << refused;
+    EXPECT_EQ(with_key(one.with), "no ConfigError") << one.key;
+  }
+  const std::string line = message(with("source: generated", "source: generated, shards: d"));
+  EXPECT_NE(line.find("a.yaml:5: recipe.data.shards: found"), std::string::npos) << line;
+}
+
+// The recipe that a run keeps names every key with its value.
+TEST(Config, KeysOfOtherSourcesWithTheirDefaultsAreTaken) {
+  const Config config = parse(kSmall);
+  const std::string text = recipe_yaml(config.recipe);
+  for (const char* key : {"label_masks: []", "group_size: 1", "min_length: 256", "base_dir: \"\""})
+    EXPECT_NE(text.find(key), std::string::npos) << text;
+  EXPECT_EQ(message(text), "no ConfigError");
 }
 
 TEST(Config, HelpListsEveryKey) {

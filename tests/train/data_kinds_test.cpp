@@ -205,6 +205,44 @@ TEST(DataKinds, ChangedDataIsRefusedByName) {
   EXPECT_EQ(refusal(root / "run2", sets_of(t0 + ", " + (root / "moved.npy").string() + ", " + t3)), "");
 }
 
+// The same file by another name, in a pattern and by itself, or through a link counts twice, which somebody may not have meant.
+TEST(DataKinds, AFileThatComesTwiceIsSaid) {
+  const TempDir root;
+  const auto notes = [&](const std::string& list) {
+    Config config = load_config(test::contract_config(), files() + Sets{"recipe.data.files=[" + list + "]"});
+    ThreadPool pool(1);
+    std::string all;
+    for (const std::string& note : open_data(config.recipe, {}, pool).notes) all += note + "\n";
+    return all;
+  };
+  const std::string said = tokens("u16-0.npy") + ": comes more than once";
+  fs::create_symlink(tokens("u16-0.npy"), root / "link.npy");
+  EXPECT_EQ(notes("'" + tokens("u16-?.npy") + "'").find("more than once"), std::string::npos);
+  EXPECT_NE(notes("'" + tokens("u16-?.npy") + "', '" + tokens("u16-0.npy") + "'").find(said), std::string::npos);
+  EXPECT_NE(notes((root / "link.npy").string() + ", " + tokens("u16-0.npy")).find(said), std::string::npos);
+  const std::string thrice = notes(tokens("u16-0.npy") + ", " + tokens("u16-0.npy") + ", " + tokens("u16-0.npy"));
+  EXPECT_EQ(thrice.find("more than once"), thrice.rfind("more than once"));
+}
+
+// What is wrong is said with the key that mends it.
+TEST(DataKinds, ComplaintsNameTheKey) {
+  const auto refused = [](const Sets& more) {
+    const TempDir root;
+    return refusal(root / "run", files() + more);
+  };
+  const auto begins = [&](const std::string& with, const Sets& more) {
+    const std::string message = refused(more);
+    EXPECT_EQ(message.find(with), 0u) << message;
+  };
+  const Sets vsl = {"recipe.data.kind=vsl", "recipe.data.vsl.min_length=4"};
+  begins("recipe.data.tokens.eos_id: found none", {"recipe.data.tokens.eos_id=-1", "recipe.data.kind=padded"});
+  begins("recipe.data.kind: found no document to make", {"recipe.data.tokens.eos_id=997", "recipe.data.kind=padded"});
+  begins("recipe.batch: found no whole batch of 16384 tokens", vsl + Sets{"recipe.batch=2048"});
+  begins("recipe.data.vsl.cycles: found 1000 cycles", vsl + Sets{"recipe.data.vsl.cycles=1000", "recipe.data.vsl.curriculum=grow-p2"});
+  begins("--set recipe.data.tokens.dtype: found 'uint8', expected one of", {"recipe.data.tokens.dtype=uint8"});
+  begins("--set recipe.data.files: found an empty path", {"recipe.data.files=['']"});
+}
+
 // A loader state of OLMo-core: the run begins at the batch that OLMo-core would have given next.
 TEST(DataKinds, GoesOnFromALoaderStateOfOlmoCore) {
   const TempDir root;
