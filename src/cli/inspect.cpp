@@ -109,7 +109,9 @@ void add_inspect(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   CLI::App* verb =
       app.add_subcommand("inspect", "show and check a run's newest checkpoint, one checkpoint, the tensors of a model, or the data of a run");
-  verb->add_option("PATH", options->path, "run, checkpoint, Hugging Face directory or .safetensors file")->required();
+  verb->add_option("PATH", options->path,
+                   "run, checkpoint, Hugging Face directory or .safetensors file; with --instances: run, checkpoint, config file or token shards")
+      ->required();
   CLI::Option* range =
       verb->add_option("--instances", options->instances.range, "show instances of the data instead: of a run, a config file or token shards");
   range->type_name("A:B");

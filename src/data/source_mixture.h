@@ -1,4 +1,4 @@
-// A mixture of sources by ratio: how many tokens come from each file. Two dialects (docs/data.md, "Mixes"):
+// A mixture of sources by ratio: how many tokens come from each file. Two dialects (docs/data.md, "Mixtures"):
 // - olmo-core: what OLMo-core's SourceMixtureDatasetConfig gives, number for number: the head of each file (data/source_mixture.py);
 // - sampled, ours: instances by largest remainder, a seeded sample of each file, and an error instead of a mixture that is short.
 // Counting only; mixture_data.h reads.

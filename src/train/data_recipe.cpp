@@ -12,22 +12,22 @@ constexpr double kSizes = 1 << 24;
 constexpr double kIds = 2147483647;
 
 void visit_tokens(FieldVisitor& visitor, TokenFormat& tokens) {
-  visitor.enter("tokens", "of bare files, which do not say it themselves");
+  visitor.enter("tokens", "source files, mix, mixture: what bare files do not say themselves");
   visitor.field({.key = "dtype", .help = "empty: by the vocabulary", .allowed = {"", "uint16", "uint32"}, .added = true}, tokens.dtype);
   visitor.field({.key = "vocab_size", .help = "ids are below it", .least = 0, .most = kIds, .added = true}, tokens.vocab_size);
   visitor.field({.key = "eos_id", .help = "ends a document", .least = -1, .most = kIds, .added = true}, tokens.eos_id);
   visitor.field({.key = "pad_id", .help = "fills up instances; -1: none", .least = -1, .most = kIds, .added = true}, tokens.pad_id);
   visitor.field({.key = "bos_id", .help = "starts a document; -1: none", .least = -1, .most = kIds, .added = true}, tokens.bos_id);
-  visitor.field({.key = "tokenizer", .help = "tokenizer.json that checkpoints carry", .is_path = true}, tokens.tokenizer);
+  visitor.field({.key = "tokenizer", .help = "tokenizer.json that checkpoints carry; shards have their own", .is_path = true}, tokens.tokenizer);
   visitor.leave();
 }
 
 void visit_sources(FieldVisitor& visitor, DataRecipe& data) {
-  visitor.field({.key = "shards", .help = "directory written by deltazero tokenize", .is_path = true}, data.shards);
-  visitor.field({.key = "files", .help = "bare token files in order; * and ? match anything", .is_path = true}, data.files);
-  visitor.field({.key = "label_masks", .help = "a mask file for each of them, one byte a token", .is_path = true}, data.label_masks);
-  visitor.field({.key = "mixture", .help = "file of source ratios (docs/data.md)", .is_path = true}, data.mixture);
-  visitor.enter("mix", "a list of AI2: label,path a line");
+  visitor.field({.key = "shards", .help = "source shards: directory written by deltazero tokenize", .is_path = true}, data.shards);
+  visitor.field({.key = "files", .help = "source files: bare token files in order; * and ? match anything", .is_path = true}, data.files);
+  visitor.field({.key = "label_masks", .help = "source files: a mask file for each of them, one byte a token", .is_path = true}, data.label_masks);
+  visitor.field({.key = "mixture", .help = "source mixture: file of source ratios (docs/data.md, Mixtures)", .is_path = true}, data.mixture);
+  visitor.enter("mix", "source mix: a list of AI2, label,path a line (docs/data.md, Mixes)");
   visitor.field({.key = "file", .help = "the list", .is_path = true}, data.mix.file);
   visitor.field({.key = "name", .help = "of the mix: decides the folder of {TOKENIZER}; empty: the file's name", .added = true}, data.mix.name);
   visitor.field({.key = "tokenizer", .help = "identifier, as in allenai/dolma2-tokenizer", .added = true}, data.mix.tokenizer);
@@ -40,7 +40,7 @@ void visit_kinds(FieldVisitor& visitor, DataRecipe& data) {
   visitor.enter("documents", "of padded, packed, interleaved and vsl instances");
   visitor.field({.key = "boundaries", .help = "behind each EOS, or from FILE.csv.gz", .allowed = {"eos", "csv"}, .added = true},
                 data.documents.boundaries);
-  visitor.field({.key = "long_documents", .help = "longer than an instance", .allowed = {"truncate", "fragment"}, .added = true},
+  visitor.field({.key = "long_documents", .help = "kind packed: longer than an instance", .allowed = {"truncate", "fragment"}, .added = true},
                 data.documents.long_documents);
   visitor.field({.key = "keep_tail", .help = "tokens behind a file's last EOS are a document", .added = true}, data.documents.keep_tail);
   visitor.leave();
@@ -50,19 +50,19 @@ void visit_kinds(FieldVisitor& visitor, DataRecipe& data) {
   visitor.field({.key = "max_period", .help = "longest n-gram looked for", .least = 1, .most = 4096, .added = true}, data.filter.max_period);
   visitor.field({.key = "dialect", .help = "", .allowed = {"olmo-core", "maxtext"}, .added = true}, data.filter.dialect);
   visitor.leave();
-  visitor.enter("packing", "of packed instances");
+  visitor.enter("packing", "kind packed");
   visitor.field({.key = "dialect", .help = "order of documents of equal length", .allowed = {"stable", "olmo-core"}, .added = true},
                 data.packing.dialect);
   visitor.field({.key = "group_size", .help = "files packed together", .least = 1, .most = kSizes, .added = true}, data.packing.group_size);
   visitor.field({.key = "olmo_core_caches", .help = "work directory of OLMo-core whose packings are followed", .is_path = true},
                 data.packing.olmo_core_caches);
   visitor.leave();
-  visitor.enter("interleaved", "of interleaved instances");
+  visitor.enter("interleaved", "kind interleaved");
   visitor.field({.key = "documents", .help = "in an instance", .least = 1, .most = 65536, .added = true}, data.interleaved.documents);
   visitor.field({.key = "chunks", .help = "of a document", .least = 1, .most = 65536, .added = true}, data.interleaved.chunks);
   visitor.field({.key = "exempt", .help = "files whose documents keep their order", .is_path = true}, data.interleaved.exempt);
   visitor.leave();
-  visitor.enter("vsl", "of instances of varied length, powers of two up to sequence_length");
+  visitor.enter("vsl", "kind vsl: instances of varied length, powers of two up to sequence_length");
   visitor.field({.key = "min_length", .help = "the shortest", .least = 1, .most = kSizes, .added = true}, data.vsl.min_length);
   visitor.field({.key = "curriculum", .help = "", .allowed = {"natural", "grow-p2", "grow-linear"}, .added = true}, data.vsl.curriculum);
   visitor.field({.key = "cycles", .help = "of grow-*", .least = 1, .most = 1e6, .added = true}, data.vsl.cycles);
@@ -102,12 +102,13 @@ void visit(FieldVisitor& visitor, DataRecipe& data) {
   visitor.field(
       {.key = "target_length", .help = "shuffle pieces of so many tokens as one; 0: sequence_length", .least = 0, .most = kSizes, .added = true},
       data.target_length);
-  visitor.field({.key = "source_permutation_seed", .help = "shuffle the files first; -1: do not", .least = -1, .most = kMany, .added = true},
-                data.source_permutation_seed);
+  visitor.field(
+      {.key = "source_permutation_seed", .help = "source files, mix: shuffle the files first; -1: do not", .least = -1, .most = kMany, .added = true},
+      data.source_permutation_seed);
   visitor.field({.key = "document_masks", .help = "a token sees only its own document"}, data.document_masks);
   visit_kinds(visitor, data);
   visit_order(visitor, data);
-  visitor.enter("generated", "the computed tokens");
+  visitor.enter("generated", "source generated: the computed tokens");
   visitor.field({.key = "tokens", .help = "how many", .least = 0, .most = 1e12}, data.generated.tokens);
   visitor.field({.key = "documents", .help = "cut into how many", .least = 1, .most = 1e12}, data.generated.documents);
   visitor.field({.key = "eos_id", .help = "that ends each", .least = 0, .most = kSizes}, data.eos_id);
