@@ -55,6 +55,8 @@ void resolve_data(const Recipe& recipe, const YamlReader& reader) {
     refuse(reader, "recipe.data.generated.tokens", std::to_string(data.generated.tokens),
            fmt::format("at least recipe.data.sequence_length ({})", data.sequence_length));
   }
+  if (!data.tokens.dtype.empty() && data.tokens.dtype != "uint16" && data.tokens.dtype != "uint32")
+    refuse(reader, "recipe.data.tokens.dtype", data.tokens.dtype, "uint16 or uint32");
   if (data.target_length % data.sequence_length != 0) {
     refuse(reader, "recipe.data.target_length", std::to_string(data.target_length),
            fmt::format("0, or a multiple of sequence_length ({})", data.sequence_length));

@@ -13,7 +13,7 @@ constexpr double kIds = 2147483647;
 
 void visit_tokens(FieldVisitor& visitor, TokenFormat& tokens) {
   visitor.enter("tokens", "source files, mix, mixture: what bare files do not say themselves");
-  visitor.field({.key = "dtype", .help = "empty: by the vocabulary", .allowed = {"", "uint16", "uint32"}, .added = true}, tokens.dtype);
+  visitor.field({.key = "dtype", .help = "uint16 | uint32; empty: by the vocabulary", .added = true}, tokens.dtype);
   visitor.field({.key = "vocab_size", .help = "ids are below it", .least = 0, .most = kIds, .added = true}, tokens.vocab_size);
   visitor.field({.key = "eos_id", .help = "ends a document", .least = -1, .most = kIds, .added = true}, tokens.eos_id);
   visitor.field({.key = "pad_id", .help = "fills up instances; -1: none", .least = -1, .most = kIds, .added = true}, tokens.pad_id);

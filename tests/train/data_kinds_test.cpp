@@ -239,7 +239,7 @@ TEST(DataKinds, ComplaintsNameTheKey) {
   begins("recipe.data.kind: found no document to make", {"recipe.data.tokens.eos_id=997", "recipe.data.kind=padded"});
   begins("recipe.batch: found no whole batch of 16384 tokens", vsl + Sets{"recipe.batch=2048"});
   begins("recipe.data.vsl.cycles: found 1000 cycles", vsl + Sets{"recipe.data.vsl.cycles=1000", "recipe.data.vsl.curriculum=grow-p2"});
-  begins("--set recipe.data.tokens.dtype: found 'uint8', expected one of", {"recipe.data.tokens.dtype=uint8"});
+  begins("--set recipe.data.tokens.dtype: found uint8, expected uint16 or uint32", {"recipe.data.tokens.dtype=uint8"});
   begins("--set recipe.data.files: found an empty path", {"recipe.data.files=['']"});
 }
 

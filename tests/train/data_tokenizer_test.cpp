@@ -91,7 +91,7 @@ TEST_F(DataTokenizer, OfTheRecipeIsReadAndFitsTheVocabulary) {
                 "recipe.data.tokens.eos_id=1",
                 "recipe.data.tokens.dtype=uint16",
                 "recipe.model.vocab_size=" + size,
-                key + "=" + DZ_GOLDEN "/tokenizer/code-2048.json"};
+                key + "=" + DZ_GOLDEN "/tokenizer/mixed-2048.json"};
   };
   const std::string large = dz::test::message_of<ConfigError>([&] { open(files("1000")); });
   EXPECT_NE(large.find(key), std::string::npos) << large;
