@@ -41,14 +41,14 @@ std::vector<CorpusInput> parse_inputs(const std::vector<std::string>& arguments)
 }
 
 void warn_about(const std::string& name, const text::ExtractCounts& counts) {
-  const auto line = [&](int64_t count, const char* what) {
-    if (count > 0) std::fprintf(stderr, "note: %s: %lld %s\n", name.c_str(), static_cast<long long>(count), what);
+  const auto line = [&](int64_t count, const char* what, const char* fate) {
+    if (count > 0) fmt::print(stderr, "note: {}: {} {}{} {}\n", name, count, what, count == 1 ? "" : "s", fate);
   };
-  line(counts.skipped_files, "files skipped: not txt, md, rst, pod, html or jsonl");
-  line(counts.empty_documents, "empty documents dropped");
-  line(counts.bad_lines, "bad lines left out");
+  line(counts.skipped_files, "file", "skipped: not txt, md, rst, pod, html or jsonl");
+  line(counts.empty_documents, "empty document", "dropped");
+  line(counts.bad_lines, "bad line", "left out");
   for (const std::string& bad : counts.first_bad) std::fprintf(stderr, "note: %s: left out %s\n", name.c_str(), bad.c_str());
-  line(counts.replaced, "ill-formed UTF-8 sequences replaced by U+FFFD");
+  line(counts.replaced, "ill-formed UTF-8 sequence", "replaced by U+FFFD");
 }
 
 int default_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }

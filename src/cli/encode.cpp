@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
 
@@ -35,6 +36,9 @@ using FileHandle = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 // A file of JSON lines, "-" for standard input: what each line gives goes to standard output at once.
 void each_json_line(const std::string& path, const std::function<void(std::string_view, const std::string&)>& each) {
   if (path == "-") return text::for_each_line(stdin, "standard input", each);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    throw InputError(Complaint{.where = path, .found = "a directory", .expected = "a file of JSON lines", .hint = ""});
   const FileHandle file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (!file) throw InputError(path + ": " + std::strerror(errno));
   text::for_each_line(file.get(), path, each);
@@ -42,6 +46,10 @@ void each_json_line(const std::string& path, const std::function<void(std::strin
 
 void write_part(std::string_view part) {
   if (std::fwrite(part.data(), 1, part.size(), stdout) != part.size()) throw IoError("standard output: writing failed");
+}
+
+void note_replaced(int64_t count) {
+  if (count > 0) fmt::print(stderr, "note: {} ill-formed UTF-8 sequence{} replaced by U+FFFD\n", count, count == 1 ? "" : "s");
 }
 
 struct EncodeOptions {
@@ -57,15 +65,16 @@ void run_encode_lines(const EncodeOptions& options, const text::Tokenizer& token
   text::LineEncoder encoder(tokenizer, {.special = options.ordinary ? text::SpecialTokens::kLiteral : text::SpecialTokens::kParsed,
                                         .offsets = options.offsets,
                                         .special_around = options.add_special_tokens});
-  each_json_line(options.jsonl, [&](std::string_view line, const std::string& where) { encoder.encode(line, where, write_part); });
+  int64_t replaced = 0;
+  each_json_line(options.jsonl, [&](std::string_view line, const std::string& where) { replaced += encoder.encode(line, where, write_part); });
+  note_replaced(replaced);
 }
 
 void run_encode(const EncodeOptions& options, bool has_text) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.tokenizer);
   if (!options.jsonl.empty()) return run_encode_lines(options, tokenizer);
   std::string text = has_text ? options.text : read_stdin();
-  if (const int64_t replaced = text::replace_invalid_utf8(text))
-    fmt::print(stderr, "note: {} ill-formed UTF-8 sequences replaced by U+FFFD\n", replaced);
+  note_replaced(text::replace_invalid_utf8(text));
   std::vector<int32_t> ids = options.ordinary ? tokenizer.encode_ordinary(text) : tokenizer.encode(text);
   if (options.add_special_tokens) {
     ids.insert(ids.begin(), tokenizer.template_in_front().begin(), tokenizer.template_in_front().end());

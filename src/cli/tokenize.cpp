@@ -50,15 +50,18 @@ void print_table(const data::TokenizeResult& result) {
   if (result.sources.size() > 1) print_row(total);
 }
 
+std::string documents_text(int64_t count) { return fmt::format("{} document{}", count, count == 1 ? "" : "s"); }
+
 void warn(const data::TokenizeCounts& row, const Options& options) {
   warn_about(row.name, row.text);
   const bool parsed = options.special == "parse";
   if (row.documents_with_special_text > 0)
-    fmt::print(stderr, "warning: {}: {} documents spell out a special token such as <|endoftext|>, {} of them the one that ends documents; {}\n",
-               row.name, row.documents_with_special_text, row.documents_with_eos_text,
+    fmt::print(stderr, "warning: {}: {} {} out a special token such as <|endoftext|>, {} of them the one that ends documents; {}\n", row.name,
+               documents_text(row.documents_with_special_text), row.documents_with_special_text == 1 ? "spells" : "spell",
+               row.documents_with_eos_text,
                parsed ? "each became the token, and so the end of a document" : "it was encoded as text, not as the token");
   if (options.settings.held_out > 0 && row.documents[1] == 0)
-    fmt::print(stderr, "warning: {}: its {} documents are all for training; more of them are needed for --held-out {}\n", row.name, row.documents[0],
+    fmt::print(stderr, "warning: {}: {} in all, for training; more are needed for --held-out {}\n", row.name, documents_text(row.documents[0]),
                options.settings.held_out);
 }
 
@@ -131,9 +134,10 @@ void add_tokenize(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--eos", options->eos, "token behind each document, by id or text; default: <|endoftext|>");
   verb->add_option("--bos", options->bos, "token in front of each document, or none")->capture_default_str();
+  constexpr int64_t kFewestTokens = 1024;  // fewer would make millions of files of any corpus
   constexpr int64_t kMostTokens = int64_t{1} << 40;
   verb->add_option("--max-shard-tokens", options->settings.shard_tokens, "of a token file")
-      ->check(CLI::Range(int64_t{1}, kMostTokens))
+      ->check(CLI::Range(kFewestTokens, kMostTokens))
       ->capture_default_str();
   verb->add_flag("--whole-documents", options->settings.whole_documents, "no document goes over two files");
   verb->add_option("--threads", options->settings.threads, "the result does not depend on it")->check(CLI::Range(1, 1024));

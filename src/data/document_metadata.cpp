@@ -39,8 +39,9 @@ class GzipFile {
   size_t read(std::span<char> out) {
     const int count = gzread(file_, out.data(), static_cast<unsigned>(out.size()));
     int error = Z_OK;
-    const char* message = gzerror(file_, &error);
-    if (count < 0 || error == Z_BUF_ERROR || error == Z_DATA_ERROR) fail(std::string("damaged or cut off: ") + message);
+    gzerror(file_, &error);
+    if (count < 0 || error == Z_BUF_ERROR || error == Z_DATA_ERROR)
+      fail(error == Z_BUF_ERROR ? "cut off: the file ends before its gzip data" : "damaged: its gzip data cannot be unpacked");
     return static_cast<size_t>(count);
   }
 

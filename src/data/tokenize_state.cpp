@@ -82,8 +82,8 @@ TokenizeState parse_tokenize_state(const std::string& text) {
     state.position = {.file = position.at(0), .line = position.at(1), .offset = position.at(2)};
     state.held_out = parse_held_out(json.at("held_out"));
     return state;
-  } catch (const Json::exception& error) {
-    throw DataError(std::string("state of an interrupted tokenize: ") + error.what());
+  } catch (const Json::exception&) {
+    throw DataError("state of an interrupted tokenize: damaged; remove .partial in the directory of the shards and start again");
   }
 }
 

@@ -58,13 +58,12 @@ std::string bytes_of_hex(std::string_view hex, const std::string& where) {
 
 struct LineEncoder::State {
   State(const Tokenizer& of, EncodeLinesOptions with)
-      : tokenizer(of), options(with), encoder(of), texts({.field = "text"}), hexes({.field = "bytes_hex"}) {}
+      : tokenizer(of), options(with), encoder(of), texts({.field = "text", .hint = ""}), hexes({.field = "bytes_hex", .hint = ""}) {}
 
   // The bytes that the line holds.
-  std::string bytes(std::string_view line, const std::string& where) {
+  std::string bytes(std::string_view line, const std::string& where, int64_t& replaced) {
     std::string text;
     std::string id;
-    int64_t replaced = 0;
     if (line.find("\"bytes_hex\"") != std::string_view::npos) {
       hexes.parse(std::string(line), where, text, id, replaced);
       return bytes_of_hex(text, where);
@@ -87,9 +86,10 @@ struct LineEncoder::State {
 LineEncoder::LineEncoder(const Tokenizer& tokenizer, EncodeLinesOptions options) : state_(std::make_unique<State>(tokenizer, options)) {}
 LineEncoder::~LineEncoder() = default;
 
-void LineEncoder::encode(std::string_view line, const std::string& where, const Sink& sink) {
+int64_t LineEncoder::encode(std::string_view line, const std::string& where, const Sink& sink) {
   State& state = *state_;
-  const std::string bytes = state.bytes(line, where);
+  int64_t ill_formed = 0;
+  const std::string bytes = state.bytes(line, where, ill_formed);
   const bool replaced = replace_invalid_utf8(bytes, state.valid, state.edits);
   const std::string_view text = replaced ? state.valid : bytes;
   std::vector<int32_t>& ids = state.ids;
@@ -119,6 +119,7 @@ void LineEncoder::encode(std::string_view line, const std::string& where, const 
   }
   out.add("]}}\n");
   out.flush();
+  return ill_formed;
 }
 
 void decode_line(const Tokenizer& tokenizer, bool skip_special, std::string_view line, const std::string& where, const Sink& sink) {
@@ -150,6 +151,7 @@ void for_each_line(std::FILE* file, const std::string& name, const std::function
   std::vector<char> block(kBlock);
   int64_t number = 1;
   const auto finish = [&] {
+    if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
     if (line.find_first_not_of(" \t\r") != std::string::npos) each(line, fmt::format("{}:{}", name, number));
     line.clear();
     ++number;

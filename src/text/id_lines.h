@@ -25,7 +25,8 @@ class LineEncoder {
  public:
   LineEncoder(const Tokenizer& tokenizer, EncodeLinesOptions options);
   ~LineEncoder();
-  void encode(std::string_view line, const std::string& where, const Sink& sink);
+  // How many parts of "text" were ill-formed and became U+FFFD.
+  int64_t encode(std::string_view line, const std::string& where, const Sink& sink);
 
  private:
   struct State;
@@ -35,7 +36,8 @@ class LineEncoder {
 // A line {"ids": [..]} to a line {"text": ".."}; DataError naming `where`.
 void decode_line(const Tokenizer& tokenizer, bool skip_special, std::string_view line, const std::string& where, const Sink& sink);
 
-// Calls `each` for the lines of `file` that are not blank, with "name:line". IoError; DataError for a line above 1 GiB.
+// Calls `each` for the lines of `file` that are not blank, less a byte order mark at its beginning, with "name:line". IoError; DataError for a line
+// above 1 GiB.
 void for_each_line(std::FILE* file, const std::string& name, const std::function<void(std::string_view, const std::string&)>& each);
 
 }  // namespace dz::text

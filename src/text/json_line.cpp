@@ -77,6 +77,13 @@ std::string id_text(const element& value) {
   return value.is_null() ? "" : simdjson::minify(value);
 }
 
+// The parser's words without the full stop, to stand inside a sentence.
+std::string phrase(simdjson::error_code error) {
+  std::string words = simdjson::error_message(error);
+  while (words.ends_with('.')) words.pop_back();
+  return words;
+}
+
 }  // namespace
 
 struct JsonLineParser::State {
@@ -93,7 +100,7 @@ void JsonLineParser::parse(std::string line, const std::string& where, std::stri
   line.reserve(line.size() + simdjson::SIMDJSON_PADDING);
   element root;
   if (const auto error = state_->parser.parse(line.data(), line.size(), false).get(root))
-    throw DataError(Complaint{.where = where, .found = simdjson::error_message(error), .expected = "one JSON object a line", .hint = ""});
+    throw DataError(Complaint{.where = where, .found = phrase(error), .expected = "one JSON object a line", .hint = ""});
   if (!root.is_object()) throw DataError(Complaint{.where = where, .found = "no JSON object", .expected = "one JSON object a line", .hint = ""});
   const std::optional<element> value = find(root, state_->fields.field);
   std::string_view found;
@@ -101,7 +108,7 @@ void JsonLineParser::parse(std::string line, const std::string& where, std::stri
     throw DataError(Complaint{.where = where + ": " + state_->fields.field,
                               .found = value ? "not a string" : "no such field",
                               .expected = "the text of the document",
-                              .hint = "name another field with --field"});
+                              .hint = state_->fields.hint});
   }
   const std::optional<element> name = find(root, state_->fields.id_field);
   id = name ? id_text(*name) : "";

@@ -12,6 +12,7 @@ class JsonLineParser {
   struct Fields {
     std::string field = "text";   // "a.b" is b inside a, unless there is a key of that very name
     std::string id_field = "id";  // spelled likewise; may be missing in a line
+    std::string hint = "name another field with --field";
   };
   explicit JsonLineParser(Fields fields);
   ~JsonLineParser();

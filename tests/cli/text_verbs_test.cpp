@@ -89,6 +89,22 @@ TEST_F(TextVerbs, BadLinesAreNamedByFileAndNumber) {
     EXPECT_NE(outcome.text.find("in.jsonl:2"), std::string::npos) << outcome.text;
   }
   EXPECT_EQ(deltazero("encode" + tokenizer + "missing.jsonl").code, 66);
+  fs::create_directories(folder_ / "a directory");
+  EXPECT_EQ(deltazero("encode" + tokenizer + "'a directory'").code, 66);
+  write_file_atomic(folder_ / "in.jsonl", "{\"text\": 5}\n");
+  EXPECT_EQ(deltazero("encode" + tokenizer + "in.jsonl").text.find("--field"), std::string::npos);
+  write_file_atomic(folder_ / "in.jsonl", "{\"text\": \"a\n");
+  EXPECT_EQ(deltazero("encode" + tokenizer + "in.jsonl").text.find(".,"), std::string::npos);
+  // One byte order mark at the beginning is none of the text's; a second one is an error.
+  write_file_atomic(folder_ / "plain.jsonl", "{\"text\": \"a\"}\n");
+  write_file_atomic(folder_ / "in.jsonl", "\xEF\xBB\xBF{\"text\": \"a\"}\n");
+  EXPECT_EQ(deltazero("encode" + tokenizer + "in.jsonl").text, deltazero("encode" + tokenizer + "plain.jsonl").text);
+  EXPECT_EQ(deltazero("encode" + tokenizer + "in.jsonl").code, 0);
+  write_file_atomic(folder_ / "in.jsonl", "\xEF\xBB\xBF\xEF\xBB\xBF{\"text\": \"a\"}\n");
+  EXPECT_EQ(deltazero("encode" + tokenizer + "in.jsonl").code, 65);
+  write_file_atomic(folder_ / "in.jsonl", "{\"text\": \"a\xFF\"}\n{\"text\": \"\xFE\"}\n");
+  EXPECT_NE(deltazero("encode" + tokenizer + "in.jsonl 2>&1").text.find("note: 2 ill-formed UTF-8 sequences replaced"), std::string::npos);
+  EXPECT_EQ(deltazero("tokenize --max-shard-tokens 1 --out s --input plain.jsonl --tokenizer '" + golden_ + "mixed-512.json'").code, 64);
   EXPECT_EQ(deltazero("encode --text a" + tokenizer + "in.jsonl").code, 64);
 }
 
@@ -163,7 +179,7 @@ TEST_F(TextVerbs, TokenizeWarnsOfSpecialTokensInTheText) {
   write_file_atomic(folder_ / "one.txt", "Hello<|endoftext|>there");
   const Outcome outcome = deltazero("tokenize --out s --input web=one.txt --tokenizer '" + golden_ + "mixed-512.json'");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_NE(outcome.text.find("web: 1 documents spell out a special token"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("web: 1 document spells out a special token"), std::string::npos) << outcome.text;
   EXPECT_TRUE(fs::exists(folder_ / "s/manifest.json"));
 }
 

@@ -151,6 +151,7 @@ TEST(DocumentMetadata, EveryDamageIsNamedWithItsLine) {
   EXPECT_NE(complaint("").find("x.csv.gz: found no gzip header"), std::string::npos);
   const std::string whole = gzip("0,7\n7,9\n9,20\n");
   for (size_t size = 2; size < whole.size(); ++size) EXPECT_NE(complaint(whole.substr(0, size)), "") << size;
+  EXPECT_EQ(complaint(whole.substr(0, whole.size() - 1)), "x.csv.gz: cut off: the file ends before its gzip data");
   EXPECT_THROW(read_document_metadata("/nowhere/x.csv.gz", 1, [](DocumentRange) {}), InputError);
   EXPECT_EQ(document_metadata_path("/a/b.npy"), "/a/b.csv.gz");
   EXPECT_THROW(document_metadata_path("/a.npy/b.bin"), DataError);

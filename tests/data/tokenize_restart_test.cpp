@@ -185,6 +185,26 @@ TEST_F(Restart, ChangesBetweenAttemptsAreNoticed) {
   EXPECT_EQ(notice_after(settings()), "an interrupted attempt was made with other tokenizer; starting over");
 }
 
+// Contents are compared, not only sizes: of a file that grows and of one that is closed.
+TEST_F(Restart, AFlippedByteStartsOver) {
+  run(out_ / "whole", settings());
+  for (const char* ending : {".csv", ".csv.gz"}) {
+    fs::remove_all(out_ / "t");
+    ASSERT_TRUE(was_killed(start(out_ / "t", 9)));
+    fs::path found;
+    for (const auto& entry : fs::directory_iterator(out_ / "t/.partial"))
+      if (entry.path().filename().string().ends_with(ending) && fs::file_size(entry.path()) > 0) found = entry.path();
+    ASSERT_FALSE(found.empty()) << ending;
+    std::string bytes = read_file(found);
+    bytes[bytes.size() / 4] ^= 1;
+    write_file_atomic(found, bytes);
+    std::string notice;
+    run(out_ / "t", settings(), {.progress = nullptr, .notice = [&](const std::string& text) { notice = text; }});
+    EXPECT_NE(notice.find(found.filename().string() + ": its contents are not those that were written); starting over"), std::string::npos) << notice;
+    EXPECT_EQ(files_of(out_ / "t"), files_of(out_ / "whole"));
+  }
+}
+
 // A disk that is full for a while: the cause is told, and afterwards the same call goes on.
 TEST_F(Restart, AFullDiskLosesNothing) {
   TokenizeSettings chosen = settings();
