@@ -231,14 +231,31 @@ Encoder::Encoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer), state_(std
 Encoder::Encoder(Encoder&&) noexcept = default;
 Encoder::~Encoder() = default;
 
+namespace {
+
+// The caller's ids, on this thread's stack while they grow: callers keep such vectors side by side, and threads that move the ends of
+// neighbours would take a cache line from each other at every token.
+struct Borrowed {
+  explicit Borrowed(std::vector<int32_t>& ids) : theirs(ids), own(std::move(ids)) {}
+  ~Borrowed() { theirs = std::move(own); }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  std::vector<int32_t>& theirs;
+  std::vector<int32_t> own;
+};
+
+}  // namespace
+
 void Encoder::encode(std::string_view text, SpecialTokens special, std::vector<int32_t>& ids) {
-  state_->ids = &ids;
+  Borrowed borrowed(ids);
+  state_->ids = &borrowed.own;
   state_->spans = nullptr;
   state_->encode(text, special);
 }
 
 void Encoder::encode(std::string_view text, SpecialTokens special, std::vector<int32_t>& ids, std::vector<Span>& spans) {
-  state_->ids = &ids;
+  Borrowed borrowed(ids);
+  state_->ids = &borrowed.own;
   state_->spans = &spans;
   state_->first_span = spans.size();
   state_->encode(text, special);
