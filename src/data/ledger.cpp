@@ -99,15 +99,16 @@ class Reader {
 
   std::optional<LedgerRecord> next() {
     if (at_ >= size_) return std::nullopt;
-    if (at_ + kFixedBytes > size_ || only_zeros()) return end_torn();
-    const std::string fixed = bytes(at_, kFixedBytes);
-    LedgerRecord record{.step = get<int64_t>(fixed, 0), .sequence_length = get<uint32_t>(fixed, 8), .ids = {}};
-    const int64_t count = get<uint32_t>(fixed, 12);
+    if (at_ + kFixedBytes > size_) return end_torn();
+    std::string all = bytes(at_, kFixedBytes);
+    LedgerRecord record{.step = get<int64_t>(all, 0), .sequence_length = get<uint32_t>(all, 8), .ids = {}};
+    const int64_t count = get<uint32_t>(all, 12);
+    if (record.step == 0 && only_zeros()) return end_torn();
     if (record.step < 1 || count > kMostIds) refuse(file_.path(), at_, fmt::format("step {} with {} ids", record.step, count), "a record");
     const int bits = bits_of(instances_);
     const int64_t body = kFixedBytes + packed_bytes(count, bits), total = body + kHashBytes;
     if (at_ + total > size_) return end_torn();
-    const std::string all = bytes(at_, total);
+    all += bytes(at_ + kFixedBytes, total - kFixedBytes);
     if (get<uint64_t>(all, static_cast<size_t>(body)) != hash_of(std::string_view(all).substr(0, static_cast<size_t>(body))))
       refuse(file_.path(), at_, "a record of another hash", fmt::format("the record of step {} as it was written", record.step));
     record.ids = unpack(std::string_view(all).substr(kFixedBytes), count, bits);
