@@ -10,22 +10,19 @@
 #include <thread>
 
 #include "base/check.h"
+#include "data/documents.h"
 
 namespace dz::data {
 namespace {
 
-// A document ends with its EOS; with a BOS in the vocabulary only an EOS in front of a BOS ends one (OLMo-core: get_document_lengths).
 void mark_documents(const Vocabulary& vocabulary, Batch& batch) {
-  batch.first_visible.resize(batch.tokens.size());
-  for (int64_t i = 0; i < batch.instances; ++i) {
-    const size_t row = static_cast<size_t>(i * batch.sequence_length);
-    int32_t start = 0;
-    for (int32_t j = 0; j < static_cast<int32_t>(batch.sequence_length); ++j) {
-      const size_t at = row + static_cast<size_t>(j);
-      batch.first_visible[at] = start;
-      if (batch.tokens[at] != vocabulary.eos_id) continue;
-      const bool last = j + 1 == static_cast<int32_t>(batch.sequence_length);
-      if (vocabulary.bos_id < 0 || last || batch.tokens[at + 1] == vocabulary.bos_id) start = j + 1;
+  batch.first_visible.reserve(batch.tokens.size());
+  const auto length = static_cast<size_t>(batch.sequence_length);
+  for (size_t row = 0; row < batch.tokens.size(); row += length) {
+    int64_t start = 0;
+    for (const int64_t document : document_lengths(std::span(batch.tokens).subspan(row, length), vocabulary)) {
+      batch.first_visible.insert(batch.first_visible.end(), static_cast<size_t>(document), static_cast<int32_t>(start));
+      start += document;
     }
   }
 }
