@@ -1,34 +1,19 @@
 // What a user can do wrong, through the program: one clear message on stderr and the documented exit code.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <fstream>
 
 #include "base/file.h"
+#include "cli/run.h"
 
 namespace dz {
 namespace {
 
-struct Ran {
-  int code = 0;
-  std::string output;
-};
+using test::Outcome;
 
-// Runs `deltazero ARGUMENTS` in a shell; stdout and stderr together.
-Ran run(const std::string& arguments, const std::string& before = "") {
-  const std::string command = before + " '" DZ_BINARY "' " + arguments + " 2>&1";
-  Ran ran;
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::array<char, 4096> buffer;
-  for (size_t got; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) ran.output.append(buffer.data(), got);
-  const int status = ::pclose(pipe);
-  ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-  return ran;
-}
+Outcome run(const std::string& arguments, const std::string& before = "") { return test::deltazero(arguments, before); }
 
 class Errors : public testing::Test {
  protected:
@@ -61,10 +46,10 @@ class Errors : public testing::Test {
                  " --set recipe.model.vocab_size=331 --set recipe.data.sequence_length=32 " + more);
   }
   static void expect(const std::string& arguments, int code, const std::string& says, const std::string& before = "") {
-    const Ran ran = run(arguments, before);
-    EXPECT_EQ(ran.code, code) << arguments << "\n" << ran.output;
-    EXPECT_NE(ran.output.find(says), std::string::npos) << arguments << "\nexpected to read: " << says << "\n" << ran.output;
-    EXPECT_EQ(ran.output.find("please report this"), std::string::npos) << ran.output;
+    const Outcome ran = run(arguments, before);
+    EXPECT_EQ(ran.code, code) << arguments << "\n" << ran.text;
+    EXPECT_NE(ran.text.find(says), std::string::npos) << arguments << "\nexpected to read: " << says << "\n" << ran.text;
+    EXPECT_EQ(ran.text.find("please report this"), std::string::npos) << ran.text;
   }
   static void write(const std::string& name, const std::string& text) { std::ofstream(at(name), std::ios::binary) << text; }
   static std::string copy_of(const std::string& from, const std::string& to) {
@@ -154,10 +139,10 @@ TEST_F(Errors, Runs) {
 TEST_F(Errors, DamagedCheckpoints) {
   const std::string one = copy_of("run", "one-bad");
   flip_byte(fs::path(one) / "checkpoints/step-2/model.safetensors", 5000);
-  const Ran resumed = run("train " + contract() + " --dir " + one + " --stop-after 3");
-  EXPECT_EQ(resumed.code, 0) << resumed.output;
-  EXPECT_NE(resumed.output.find("step-2 skipped"), std::string::npos) << resumed.output;
-  EXPECT_NE(resumed.output.find("model.safetensors"), std::string::npos) << resumed.output;
+  const Outcome resumed = run("train " + contract() + " --dir " + one + " --stop-after 3");
+  EXPECT_EQ(resumed.code, 0) << resumed.text;
+  EXPECT_NE(resumed.text.find("step-2 skipped"), std::string::npos) << resumed.text;
+  EXPECT_NE(resumed.text.find("model.safetensors"), std::string::npos) << resumed.text;
   const std::string all = copy_of("run", "all-bad");
   for (const char* step : {"step-1", "step-2"}) fs::remove(fs::path(all) / "checkpoints" / step / "manifest.json");
   expect("train " + contract() + " --dir " + all, 65, "--fresh");

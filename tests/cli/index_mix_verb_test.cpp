@@ -1,12 +1,10 @@
 // deltazero index and mix against the recorded numbers of MaxText and OLMo-core, and what they refuse.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <string>
 
+#include "cli/run.h"
 #include "data/goldens.h"
 #include "data/shards.h"
 #include "data/temporary.h"
@@ -16,20 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Outcome {
-  int code = -1;
-  std::string text;  // stdout and stderr
-};
-
-Outcome deltazero(const std::string& arguments) {
-  FILE* pipe = popen(("'" DZ_BINARY "' " + arguments + " 2>&1").c_str(), "r");
-  Outcome outcome;
-  std::array<char, 4096> buffer;
-  while (const size_t size = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.text.append(buffer.data(), size);
-  const int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
+using test::deltazero;
+using test::Outcome;
 
 bool has(const Outcome& outcome, const std::string& part) { return outcome.text.find(part) != std::string::npos; }
 

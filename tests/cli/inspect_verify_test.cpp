@@ -1,12 +1,10 @@
 // inspect and verify as a person calls them: output and exit codes.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/small_state.h"
+#include "cli/run.h"
 
 namespace dz {
 namespace {
@@ -14,20 +12,9 @@ namespace {
 using checkpoint::SmallState;
 using Json = nlohmann::json;
 
-struct Outcome {
-  int code = -1;
-  std::string output;  // standard output and standard error
-};
+using test::Outcome;
 
-Outcome run(const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = ::popen((std::string(DZ_BINARY) + " " + arguments + " 2>&1").c_str(), "r");
-  std::array<char, 4096> buffer;
-  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) outcome.output.append(buffer.data(), got);
-  const int status = ::pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
+Outcome run(const std::string& arguments) { return test::deltazero(arguments); }
 
 class InspectVerify : public testing::Test {
  protected:
@@ -37,14 +24,14 @@ class InspectVerify : public testing::Test {
       for (const int64_t step : {2, 4}) saved_ = checkpoint::save(scratch_ / name / "checkpoints", SmallState(step).snapshot(), 0, pool);
   }
   std::string path(const std::string& name) const { return (scratch_ / name).string(); }
-  static bool has(const Outcome& outcome, const std::string& part) { return outcome.output.find(part) != std::string::npos; }
+  static bool has(const Outcome& outcome, const std::string& part) { return outcome.text.find(part) != std::string::npos; }
 
   Scratch scratch_{memory_directory()};
   checkpoint::Saved saved_;
 };
 
 TEST_F(InspectVerify, InspectsARun) {
-  const Json json = Json::parse(run("inspect " + path("a") + " --json").output);
+  const Json json = Json::parse(run("inspect " + path("a") + " --json").text);
   EXPECT_EQ(json["step"], 4);
   EXPECT_EQ(json["digest"]["parameters"].get<std::string>(), saved_.digests.parameters.total.hex());
   EXPECT_EQ(json["digest"]["moments"].get<std::string>(), saved_.digests.moments.total.hex());
@@ -56,7 +43,7 @@ TEST_F(InspectVerify, InspectsARun) {
 
 TEST_F(InspectVerify, InspectSaysWhatARunSkipped) {
   fs::remove(scratch_ / "a/checkpoints/step-4/trainer.json");
-  const Json json = Json::parse(run("inspect --json " + path("a")).output);
+  const Json json = Json::parse(run("inspect --json " + path("a")).text);
   EXPECT_EQ(json["step"], 2);
   EXPECT_EQ(json["skipped"][0]["name"].get<std::string>(), "step-4");
   EXPECT_NE(json["skipped"][0]["why"].get<std::string>().find("trainer.json: missing"), std::string::npos);
@@ -64,19 +51,19 @@ TEST_F(InspectVerify, InspectSaysWhatARunSkipped) {
 
 TEST_F(InspectVerify, InspectsOneCheckpointAndRefusesADamagedOne) {
   const std::string checkpoint = path("a/checkpoints/step-2");
-  EXPECT_EQ(Json::parse(run("inspect --json " + checkpoint).output)["step"], 2);
+  EXPECT_EQ(Json::parse(run("inspect --json " + checkpoint).text)["step"], 2);
   EXPECT_TRUE(has(run("inspect --tensors " + checkpoint), "F32    [5, 9]  model.embed_tokens.weight"));
   flip_bit(checkpoint + "/model.safetensors", 550);
   const Outcome damaged = run("inspect " + checkpoint);
   EXPECT_EQ(damaged.code, 65);
-  EXPECT_TRUE(has(damaged, "model.safetensors: hash does not match manifest.json (chunk 1 of 1)")) << damaged.output;
+  EXPECT_TRUE(has(damaged, "model.safetensors: hash does not match manifest.json (chunk 1 of 1)")) << damaged.text;
   fs::remove(checkpoint + "/manifest.json");
   EXPECT_EQ(run("inspect " + checkpoint).code, 65);
 }
 
 TEST_F(InspectVerify, InspectsHuggingFaceDirectoriesAndFiles) {
   const fs::path golden = fs::path(DZ_GOLDEN) / "safetensors";
-  const Json json = Json::parse(run("inspect --json " + (golden / "sharded").string()).output);
+  const Json json = Json::parse(run("inspect --json " + (golden / "sharded").string()).text);
   EXPECT_EQ(json["parameters"], 37344);
   EXPECT_EQ(json["tensors"][0]["dtype"].get<std::string>(), "BF16");
   EXPECT_TRUE(has(run("inspect " + (golden / "unsharded.safetensors").string()), "37344 parameters"));
@@ -92,7 +79,7 @@ TEST_F(InspectVerify, InspectWithoutAnything) {
 
 TEST_F(InspectVerify, VerifyExitCodes) {
   const Outcome same = run("verify " + path("a") + " " + path("b"));
-  EXPECT_EQ(same.code, 0) << same.output;
+  EXPECT_EQ(same.code, 0) << same.text;
   EXPECT_TRUE(has(same, "DELTA 0"));
 
   ThreadPool pool(1);
@@ -101,8 +88,8 @@ TEST_F(InspectVerify, VerifyExitCodes) {
   checkpoint::save(scratch_ / "b/checkpoints", state.snapshot(), 0, pool);
   const Outcome different = run("verify " + path("a") + " " + path("b"));
   EXPECT_EQ(different.code, 1);
-  EXPECT_TRUE(has(different, "model.norm.weight, element 2")) << different.output;
-  EXPECT_EQ(Json::parse(run("verify --json " + path("a") + " " + path("b")).output)["verdict"].get<std::string>(), "different");
+  EXPECT_TRUE(has(different, "model.norm.weight, element 2")) << different.text;
+  EXPECT_EQ(Json::parse(run("verify --json " + path("a") + " " + path("b")).text)["verdict"].get<std::string>(), "different");
 
   EXPECT_EQ(run("verify " + path("a/checkpoints/step-2") + " " + path("b/checkpoints/step-4")).code, 2);
   EXPECT_EQ(run("verify " + path("a") + " " + path("missing")).code, 66);

@@ -1,32 +1,18 @@
 // parity and generate as a person runs them: output, errors and exit codes.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/file.h"
+#include "cli/run.h"
 
 namespace dz {
 namespace {
 
-struct Outcome {
-  std::string text;  // standard output and error
-  int code = -1;
-};
-
-Outcome deltazero(const std::string& arguments) {
-  FILE* pipe = popen((std::string("'") + DZ_BINARY + "' " + arguments + " 2>&1").c_str(), "r");
-  Outcome outcome;
-  std::array<char, 4096> buffer;
-  while (const size_t size = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.text.append(buffer.data(), size);
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
-  return outcome;
-}
+using test::deltazero;
+using test::Outcome;
 
 std::string model(const std::string& name) { return std::string(DZ_GOLDEN) + "/model/" + name; }
 

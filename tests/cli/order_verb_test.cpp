@@ -1,14 +1,12 @@
 // deltazero order against the recorded orders of OLMo-core and MaxText, and what it refuses.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "cli/run.h"
 #include "data/goldens.h"
 #include "data/orders.h"
 
@@ -18,20 +16,9 @@ namespace {
 using Json = nlohmann::json;
 using Ids = std::vector<int64_t>;
 
-struct Outcome {
-  int code = -1;
-  std::string text;  // stdout and stderr
-};
+using test::Outcome;
 
-Outcome order(const std::string& options) {
-  FILE* pipe = popen(("'" DZ_BINARY "' order " + options + " 2>&1").c_str(), "r");
-  Outcome outcome;
-  std::array<char, 4096> buffer;
-  while (const size_t size = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.text.append(buffer.data(), size);
-  const int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
+Outcome order(const std::string& options) { return test::deltazero("order " + options); }
 
 Ids ids_of(const std::string& options) {
   const Outcome outcome = order(options);

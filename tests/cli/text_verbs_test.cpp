@@ -1,10 +1,7 @@
 // tokenizer-train, tokenize, encode and decode through the program: files, exit codes, messages.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,24 +9,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/corpus_options.h"
+#include "cli/run.h"
 
 namespace dz::cli {
 namespace {
 
-struct Outcome {
-  int code = -1;
-  std::string text;  // stdout and stderr
-};
-
-Outcome run_shell(const std::string& command) {
-  FILE* pipe = popen(("{ " + command + "; } 2>&1").c_str(), "r");
-  Outcome outcome;
-  std::array<char, 4096> buffer;
-  while (const size_t size = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.text.append(buffer.data(), size);
-  const int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
+using test::Outcome;
+using test::run_shell;
 
 class TextVerbs : public testing::Test {
  protected:
