@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "numerics/constants.h"
+#include "train/init.h"
 #include "train/yaml_reader.h"
 
 namespace dz::train {
@@ -168,7 +169,7 @@ Config parse_config(const std::string& text, const std::string& name, const fs::
   config.recipe.numerics = numerics::kNumericsId;
   visit_all(reader, config);
   reader.finish();
-  if (config.recipe.init != "random") config.recipe.init = reader.resolved("recipe.init", config.recipe.init);
+  if (!is_init_method(config.recipe.init)) config.recipe.init = reader.resolved("recipe.init", config.recipe.init);
   resolve(config, reader);
   return config;
 }
@@ -189,7 +190,7 @@ std::string recipe_yaml(const Recipe& recipe) {
   Recipe copy = recipe;
   PathMaker paths;
   visit(paths, copy);
-  if (copy.init != "random") copy.init = fs::absolute(copy.init).lexically_normal().string();
+  if (!is_init_method(copy.init)) copy.init = fs::absolute(copy.init).lexically_normal().string();
   return to_yaml(flatten("recipe", copy));
 }
 
@@ -200,7 +201,7 @@ Identity identify(const Recipe& recipe, const std::string& data_digest, const st
   Identity identity{flatten("recipe", recipe, Flattener(flatten("recipe", Recipe{})))};
   // A path is no part of the identity: what it leads to is.
   for (auto& [key, value] : identity.fields) {
-    if (key == "recipe.init" && value != "random") value = "model";
+    if (key == "recipe.init" && !is_init_method(recipe.init)) value = "model";
   }
   identity.fields.emplace_back("recipe.data.digest", data_digest);
   if (!init_digest.empty()) identity.fields.emplace_back("recipe.init.digest", init_digest);

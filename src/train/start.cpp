@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "model/load.h"
+#include "train/init.h"
 
 namespace dz::train {
 namespace {
@@ -31,19 +31,6 @@ void load_state(const checkpoint::Checkpoint& from, TrainState& state) {
                                     .expected = fmt::format("{}, as the manifest says", from.step),
                                     .hint = ""});
   }
-}
-
-// The digest of initial weights that come from a model; the weights are in `state`.
-std::string init_weights(const Recipe& recipe, TrainState& state, ThreadPool& pool, Progress& progress) {
-  if (recipe.init == "random") {
-    model::init_parameters(recipe.seed, state.parameters, pool);
-    return "";
-  }
-  const fs::path directory = model::model_directory(recipe.init);
-  const model::Parameters loaded = model::load_parameters(directory, recipe.model);
-  std::copy(loaded.arena().begin(), loaded.arena().end(), state.parameters.arena().begin());
-  progress.note("init    weights of " + directory.string() + "; moments 0, step 0");
-  return checkpoint::digest_tensors(state.parameters.views(), pool).total.hex();
 }
 
 constexpr const char* kDataDigest = "recipe.data.digest";
@@ -76,7 +63,7 @@ void resume(const checkpoint::Checkpoint& newest, const TrainOptions& options, c
   const Identity run = parse_identity(checkpoint::read_side_file(newest, "identity.json"), where);
   // Initial weights are not read again: the run is past them. Their digest is taken over.
   for (const auto& field : run.fields) {
-    if (field.first == "recipe.init.digest" && options.config.recipe.init != "random") start.identity.fields.push_back(field);
+    if (field.first == "recipe.init.digest" && !is_init_method(options.config.recipe.init)) start.identity.fields.push_back(field);
   }
   std::vector<std::string> changed_data;
   if (value_of(run, kDataDigest) != value_of(start.identity, kDataDigest) && newest.has("data.json"))
