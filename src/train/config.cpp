@@ -56,14 +56,13 @@ void resolve_data(const Recipe& recipe, const YamlReader& reader) {
     refuse(reader, "recipe.data.generated.tokens", std::to_string(data.generated.tokens),
            fmt::format("at least recipe.data.sequence_length ({})", data.sequence_length));
   }
-  if (!data.tokens.dtype.empty() && data.tokens.dtype != "uint16" && data.tokens.dtype != "uint32")
-    refuse(reader, "recipe.data.tokens.dtype", data.tokens.dtype, "uint16 or uint32");
-  if (data.target_length % data.sequence_length != 0) {
-    refuse(reader, "recipe.data.target_length", std::to_string(data.target_length),
+  if (!data.dtype.empty() && data.dtype != "uint16" && data.dtype != "uint32") refuse(reader, "recipe.data.dtype", data.dtype, "uint16 or uint32");
+  if (data.max_target_length % data.sequence_length != 0) {
+    refuse(reader, "recipe.data.max_target_length", std::to_string(data.max_target_length),
            fmt::format("0, or a multiple of sequence_length ({})", data.sequence_length));
   }
-  if (data.kind != DataKind::kFixed && data.target_length > 0)
-    refuse(reader, "recipe.data.target_length", std::to_string(data.target_length), "0 unless kind: fixed");
+  if (data.kind != DataKind::kFixed && data.max_target_length > 0)
+    refuse(reader, "recipe.data.max_target_length", std::to_string(data.max_target_length), "0 unless kind: fixed");
   for (const auto& [key, texts] : {std::pair{"sequence_length", &data.warm_up.sequence_length}, {"batch", &data.warm_up.batch}}) {
     const std::string path = fmt::format("recipe.data.warm_up.{}", key);
     for (const Stage& stage : parse_stages(*texts, reader.where(path))) {
@@ -92,6 +91,7 @@ std::vector<Unread> unread_keys(const DataRecipe& data) {
           {"mix.", from(DataSource::kMix), "source: mix"},
           {"mixture", from(DataSource::kMixture), "source: mixture"},
           {"tokens.tokenizer", !computed, "source: shards, files, mix or mixture"},
+          {"dtype", listed || from(DataSource::kMixture), "source: files, mix or mixture; shards say it themselves"},
           {"tokens.", listed || from(DataSource::kMixture), "source: files, mix or mixture; shards say it themselves"},
           {"source_permutation_seed", listed, "source: files or mix"},
           {"kind", !computed, "source: shards, files or mix"},
@@ -125,6 +125,22 @@ void refuse_unread_keys(const DataRecipe& data, const YamlReader& reader) {
   }
 }
 
+// What a file may leave to be understood: the source from the key that names it, no masks from "documents: none".
+void resolve_brief(DataRecipe& data, const YamlReader& reader) {
+  if (!reader.has("recipe.data.source")) {
+    if (!data.files.empty()) data.source = DataSource::kFiles;
+    if (!data.mix.file.empty()) data.source = DataSource::kMix;
+    if (!data.mixture.empty()) data.source = DataSource::kMixture;
+  }
+  if (data.documents.boundaries != "none") return;
+  const std::string path = "recipe.data.documents.boundaries";
+  if (data.kind != DataKind::kFixed) refuse(reader, path, "none", "eos or csv", "instances of this kind are made of documents");
+  if (reader.has("recipe.data.document_masks") && data.document_masks)
+    refuse(reader, path, "none", "eos", "recipe.data.document_masks: true asks for documents");
+  data.document_masks = false;
+  data.documents.boundaries = "eos";
+}
+
 // Fills in what follows from other keys and refuses what does not fit together.
 void resolve(Config& config, const YamlReader& reader) {
   Recipe& recipe = config.recipe;
@@ -136,8 +152,9 @@ void resolve(Config& config, const YamlReader& reader) {
   if (!std::has_single_bit(static_cast<uint64_t>(recipe.lanes))) refuse(reader, "recipe.lanes", std::to_string(recipe.lanes), "a power of two");
   if (recipe.adamw.beta1 < 0 || recipe.adamw.beta2 < 0)
     refuse(reader, "recipe.optimizer.betas", "another count", "two numbers in [0, 1)", "for OLMo 3 use [0.9, 0.95]");
-  resolve_data(config.recipe, reader);
-  refuse_unread_keys(config.recipe.data, reader);
+  resolve_brief(recipe.data, reader);
+  resolve_data(recipe, reader);
+  refuse_unread_keys(recipe.data, reader);
   model::ModelConfig& model = recipe.model;
   if (model.n_kv_heads == 0) model.n_kv_heads = model.n_heads;
   if (model.head_dim == 0) model.head_dim = model.d_model / model.n_heads;

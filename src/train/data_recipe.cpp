@@ -13,7 +13,6 @@ constexpr double kIds = 2147483647;
 
 void visit_tokens(FieldVisitor& visitor, TokenFormat& tokens) {
   visitor.enter("tokens", "source files, mix, mixture: what bare files do not say themselves");
-  visitor.field({.key = "dtype", .help = "uint16 | uint32; empty: by the vocabulary", .added = true}, tokens.dtype);
   visitor.field({.key = "vocab_size", .help = "ids are below it", .least = 0, .most = kIds, .added = true}, tokens.vocab_size);
   visitor.field({.key = "eos_id", .help = "ends a document", .least = -1, .most = kIds, .added = true}, tokens.eos_id);
   visitor.field({.key = "pad_id", .help = "fills up instances; -1: none", .least = -1, .most = kIds, .added = true}, tokens.pad_id);
@@ -33,21 +32,25 @@ void visit_sources(FieldVisitor& visitor, DataRecipe& data) {
   visitor.field({.key = "tokenizer", .help = "identifier, as in allenai/dolma2-tokenizer", .added = true}, data.mix.tokenizer);
   visitor.field({.key = "base_dir", .help = "in front of each path", .is_path = true}, data.mix.base_dir);
   visitor.leave();
+  visitor.field({.key = "dtype", .help = "of bare files: uint16 | uint32; empty: by the vocabulary", .added = true}, data.dtype);
   visit_tokens(visitor, data.tokens);
 }
 
 void visit_kinds(FieldVisitor& visitor, DataRecipe& data) {
-  visitor.enter("documents", "of padded, packed, interleaved and vsl instances");
-  visitor.field({.key = "boundaries", .help = "behind each EOS, or from FILE.csv.gz", .allowed = {"eos", "csv"}, .added = true},
+  visitor.enter("documents", "of padded, packed, interleaved and vsl instances, and of masks", "boundaries");
+  visitor.field({.key = "boundaries",
+                 .help = "behind each EOS, or from FILE.csv.gz; none: document_masks false",
+                 .allowed = {"eos", "csv", "none"},
+                 .added = true},
                 data.documents.boundaries);
   visitor.field({.key = "long_documents", .help = "kind packed: longer than an instance", .allowed = {"truncate", "fragment"}, .added = true},
                 data.documents.long_documents);
   visitor.field({.key = "keep_tail", .help = "tokens behind a file's last EOS are a document", .added = true}, data.documents.keep_tail);
   visitor.leave();
   visitor.enter("filter", "instances that repeat themselves lose their targets");
-  visitor.field({.key = "max_count", .help = "repeats that are too many; 0: no filter (OLMo-core: 32)", .least = 0, .most = kSizes, .added = true},
-                data.filter.max_count);
-  visitor.field({.key = "max_period", .help = "longest n-gram looked for", .least = 1, .most = 4096, .added = true}, data.filter.max_period);
+  visitor.field({.key = "count", .help = "repeats that are too many; 0: no filter (OLMo-core: 32)", .least = 0, .most = kSizes, .added = true},
+                data.filter.count);
+  visitor.field({.key = "periods", .help = "longest n-gram looked for", .least = 1, .most = 4096, .added = true}, data.filter.periods);
   visitor.field({.key = "dialect", .help = "", .allowed = {"olmo-core", "maxtext"}, .added = true}, data.filter.dialect);
   visitor.leave();
   visitor.enter("packing", "kind packed");
@@ -71,7 +74,7 @@ void visit_kinds(FieldVisitor& visitor, DataRecipe& data) {
 }
 
 void visit_order(FieldVisitor& visitor, DataRecipe& data) {
-  visitor.enter("order", "in which instances come");
+  visitor.enter("order", "in which instances come", "dialect");
   visitor.field({.key = "dialect", .help = "", .allowed = {"keyed", "olmo-core", "maxtext"}, .added = true}, data.order.dialect);
   visitor.field({.key = "shuffle", .help = "false: in the order of the data", .added = true}, data.order.shuffle);
   visitor.field({.key = "hosts", .help = "maxtext: its host count, whoever carries the run", .least = 1, .most = 1e6, .added = true},
@@ -94,14 +97,15 @@ void visit_order(FieldVisitor& visitor, DataRecipe& data) {
 
 void visit(FieldVisitor& visitor, DataRecipe& data) {
   visitor.enter("data", "which tokens, in which order");
-  choice(visitor, {.key = "source", .help = "where tokens come from"}, {"shards", "files", "mix", "mixture", "generated"}, data.source);
+  choice(visitor, {.key = "source", .help = "where tokens come from; follows from files, mix or mixture"},
+         {"shards", "files", "mix", "mixture", "generated"}, data.source);
   visit_sources(visitor, data);
   choice(visitor, {.key = "kind", .help = "what an instance is", .added = true}, {"fixed", "padded", "packed", "interleaved", "vsl"}, data.kind);
   visitor.field({.key = "sequence_length", .help = "tokens of an instance", .least = 2, .most = kSizes, .required = true}, data.sequence_length);
   visitor.field({.key = "seed", .help = "of the order; recipe.seed unless given"}, data.seed);
   visitor.field(
-      {.key = "target_length", .help = "shuffle pieces of so many tokens as one; 0: sequence_length", .least = 0, .most = kSizes, .added = true},
-      data.target_length);
+      {.key = "max_target_length", .help = "shuffle pieces of so many tokens as one; 0: sequence_length", .least = 0, .most = kSizes, .added = true},
+      data.max_target_length);
   visitor.field(
       {.key = "source_permutation_seed", .help = "source files, mix: shuffle the files first; -1: do not", .least = -1, .most = kMany, .added = true},
       data.source_permutation_seed);

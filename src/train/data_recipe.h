@@ -16,7 +16,6 @@ enum class DataKind : uint8_t { kFixed, kPadded, kPacked, kInterleaved, kVsl };
 
 // What bare token files do not say themselves.
 struct TokenFormat {
-  std::string dtype;  // "": by the vocabulary
   int64_t vocab_size = 0;
   int64_t eos_id = -1, pad_id = -1, bos_id = -1;
   std::string tokenizer;  // a tokenizer.json that the checkpoints carry; may be empty
@@ -39,13 +38,13 @@ struct OrderRecipe {
 };
 
 struct FilterRecipe {
-  int64_t max_count = 0;  // instances that repeat an n-gram so often lose their targets; 0: off (OLMo-core: 32)
-  int64_t max_period = 13;
+  int64_t count = 0;                  // instances that repeat an n-gram so often lose their targets; 0: off (OLMo-core: 32)
+  int64_t periods = 13;               // n-grams of 1 to so many tokens
   std::string dialect = "olmo-core";  // olmo-core | maxtext
 };
 
 struct DocumentRecipe {
-  std::string boundaries = "eos";           // eos | csv
+  std::string boundaries = "eos";           // eos | csv; none stands in a file for document_masks: false
   std::string long_documents = "truncate";  // truncate | fragment
   bool keep_tail = false;                   // tokens behind the last EOS are a document
 };
@@ -81,13 +80,14 @@ struct DataRecipe {
   std::vector<std::string> label_masks;
   MixRecipe mix;
   std::string mixture;  // file of source ratios
+  std::string dtype;    // of bare files; "": by the vocabulary
   TokenFormat tokens;
   data::GeneratedSettings generated;
   int64_t eos_id = 0;  // of generated tokens
 
   DataKind kind = DataKind::kFixed;
   int64_t sequence_length = 0;
-  int64_t target_length = 0;             // pieces of so many tokens are shuffled as one; 0: sequence_length
+  int64_t max_target_length = 0;         // pieces of so many tokens are shuffled as one; 0: sequence_length
   int64_t source_permutation_seed = -1;  // -1: files in the given order
   bool document_masks = true;
   DocumentRecipe documents;

@@ -26,6 +26,8 @@ class FieldVisitor {
  public:
   virtual ~FieldVisitor() = default;
   virtual void enter(const char* key, const char* help) = 0;
+  // A section that may also be written as one value, that of its key `brief`: "order: olmo-core" for "order: {dialect: olmo-core}".
+  virtual void enter(const char* key, const char* help, const char* /*brief*/) { enter(key, help); }
   virtual void leave() = 0;
   virtual void field(const Field& field, int64_t& value) = 0;
   virtual void field(const Field& field, uint64_t& value) = 0;

@@ -55,7 +55,7 @@ data::BareSettings bare_settings(const Recipe& recipe, const OpenDataOptions& op
                          .pad_id = tokens.pad_id,
                          .bos_id = tokens.bos_id};
   settings.type =
-      tokens.dtype.empty() ? data::token_type_for(settings.vocabulary.size) : data::parse_token_type(tokens.dtype, "recipe.data.tokens.dtype");
+      recipe.data.dtype.empty() ? data::token_type_for(settings.vocabulary.size) : data::parse_token_type(recipe.data.dtype, "recipe.data.dtype");
   settings.cache_directory = options.cache;
   return settings;
 }
@@ -117,9 +117,9 @@ void open_mixture(const Recipe& recipe, const OpenDataOptions& options, Training
   data::Mixture mixture = data::open_mixture(spec, bare_settings(recipe, options));
   data.notes = std::move(mixture.notes);
   data.store = std::move(mixture.store);
-  if (recipe.data.kind != DataKind::kFixed || recipe.data.target_length > 0) {
+  if (recipe.data.kind != DataKind::kFixed || recipe.data.max_target_length > 0) {
     throw ConfigError(
-        Complaint{.where = "recipe.data.kind", .found = "another cut", .expected = "fixed, without target_length, for a mixture", .hint = ""});
+        Complaint{.where = "recipe.data.kind", .found = "another cut", .expected = "fixed, without max_target_length, for a mixture", .hint = ""});
   }
   data.dataset = std::move(mixture.dataset);
 }

@@ -19,9 +19,9 @@ namespace dz::train {
 namespace {
 
 std::optional<data::RepetitionFilter> filter_of(const DataRecipe& data) {
-  if (data.filter.max_count == 0) return std::nullopt;
-  return data::RepetitionFilter{.max_period = data.filter.max_period,
-                                .max_count = data.filter.max_count,
+  if (data.filter.count == 0) return std::nullopt;
+  return data::RepetitionFilter{.max_period = data.filter.periods,
+                                .max_count = data.filter.count,
                                 .dialect = data::parse_filter_dialect(data.filter.dialect, "recipe.data.filter.dialect")};
 }
 
@@ -78,7 +78,7 @@ std::shared_ptr<const data::Dataset> cut(const DataRecipe& data, const OpenDataO
       break;
   }
   std::shared_ptr<const data::Dataset> fixed =
-      opened.dataset ? opened.dataset : data::fixed_dataset(opened.store, data.sequence_length, data.target_length);
+      opened.dataset ? opened.dataset : data::fixed_dataset(opened.store, data.sequence_length, data.max_target_length);
   if (const auto filter = filter_of(data)) return data::filtered_dataset(std::move(fixed), *filter);
   return fixed;
 }
@@ -97,7 +97,7 @@ std::shared_ptr<const data::Order> order_of(const Recipe& recipe, const data::Da
                                .batch = recipe.batch,
                                .seed = data.seed,
                                .shuffle = data.order.shuffle,
-                               .chunk = std::max<int64_t>(1, data.target_length / data.sequence_length),
+                               .chunk = std::max<int64_t>(1, data.max_target_length / data.sequence_length),
                                .hosts = data.order.hosts,
                                .workers = data.order.workers};
   for (const Stage& stage : parse_stages(data.warm_up.batch, "recipe.data.warm_up.batch"))
@@ -145,13 +145,13 @@ std::string fingerprint_of(const DataRecipe& data, const OpenDataOptions& option
     case DataKind::kFixed:
       break;
   }
-  return data::olmo_core_fingerprint(store, data.target_length);
+  return data::olmo_core_fingerprint(store, data.max_target_length);
 }
 
 // Batches that are behind a run which goes on from another trainer's loader state.
 int64_t batches_of_state(DataRecipe& data, const OpenDataOptions& options, const TrainingData& opened) {
   const data::LoaderIdentity identity{.sequence_length = data.sequence_length,
-                                      .max_target = data.target_length > 0 ? std::optional(data.target_length) : std::nullopt,
+                                      .max_target = data.max_target_length > 0 ? std::optional(data.max_target_length) : std::nullopt,
                                       .fingerprint = fingerprint_of(data, options, opened),
                                       .dtype = std::string(data::name_of(opened.store->type())),
                                       .check_fingerprint = !options.override_data};

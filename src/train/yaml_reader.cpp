@@ -128,7 +128,9 @@ void YamlReader::complain(const std::string& path, const std::string& found, con
   throw ConfigError(Complaint{.where = where(path), .found = found, .expected = expected, .hint = ""});
 }
 
-void YamlReader::enter(const char* key, const char*) {
+void YamlReader::enter(const char* key, const char* help) { enter(key, help, nullptr); }
+
+void YamlReader::enter(const char* key, const char*, const char* brief) {
   Level& level = levels_.back();
   const std::string path = path_of(key);
   level.asked.emplace_back(key);
@@ -141,6 +143,11 @@ void YamlReader::enter(const char* key, const char*) {
       node.reset(entry.second);
       source_->nodes[path].reset(entry.first);
       if (++times == 2) complain(path, "the section twice", "it once");
+    }
+    if (brief != nullptr && node.IsScalar()) {
+      YAML::Node section(YAML::NodeType::Map);
+      section[brief] = node;
+      node.reset(section);
     }
     if (times > 0 && !node.IsMap() && !node.IsNull()) complain(path, shown(node), "a map of keys and values");
   }

@@ -22,6 +22,7 @@ class YamlReader : public FieldVisitor {
   void set(const std::string& assignment);
 
   void enter(const char* key, const char* help) override;
+  void enter(const char* key, const char* help, const char* brief) override;
   void leave() override;  // complains about a key of the section that no field asked for
   void field(const Field& field, int64_t& value) override;
   void field(const Field& field, uint64_t& value) override;

@@ -90,6 +90,31 @@ TEST(Config, SetOverridesAndIsNamedInErrors) {
   EXPECT_THROW(parse(kSmall, {"recipe.seed.x=1"}), UsageError);
 }
 
+TEST(Config, BriefSpellingsMeanTheLongOnes) {
+  const std::string data = "data: {source: generated, sequence_length: 16, generated: {tokens: 1000, documents: 10}}";
+  const auto of_files = [&](const std::string& keys) {
+    return parse(with(data, "data: {files: [/a.npy], sequence_length: 16, dtype: uint16, " + keys + "}"));
+  };
+  const auto hash = [](const Config& config) { return identify(config.recipe, "d", "").hash(); };
+  const Config brief = of_files("order: olmo-core, documents: none, filter: {count: 32}");
+  EXPECT_EQ(brief.recipe.data.source, DataSource::kFiles);
+  EXPECT_EQ(brief.recipe.data.order.dialect, "olmo-core");
+  EXPECT_FALSE(brief.recipe.data.document_masks);
+  EXPECT_EQ(hash(brief), hash(of_files("source: files, order: {dialect: olmo-core}, document_masks: false, filter: {count: 32, periods: 13}")));
+  EXPECT_EQ(hash(of_files("documents: eos")), hash(of_files("document_masks: true")));
+  EXPECT_NE(hash(brief), hash(of_files("order: olmo-core, filter: {count: 32}")));
+  EXPECT_EQ(parse(recipe_yaml(brief.recipe) + topology_yaml(brief.topology)).recipe.data.document_masks, false);
+  EXPECT_EQ(parse(kSmall, {"recipe.data.order=maxtext"}).recipe.data.order.dialect, "maxtext");
+
+  const auto says = [&](const std::string& keys) { return message(with(data, "data: {files: [/a.npy], sequence_length: 16, " + keys + "}")); };
+  EXPECT_NE(says("order: olmo").find("recipe.data.order.dialect: found 'olmo', expected one of keyed"), std::string::npos) << says("order: olmo");
+  EXPECT_NE(says("filter: 32").find("recipe.data.filter: found 32, expected a map"), std::string::npos);
+  EXPECT_NE(says("kind: packed, documents: none").find("recipe.data.documents.boundaries: found none"), std::string::npos);
+  EXPECT_NE(says("document_masks: true, documents: none").find("expected eos"), std::string::npos);
+  EXPECT_NE(says("shards: /s").find("recipe.data.shards: found /s"), std::string::npos);
+  EXPECT_NE(says("order: [olmo-core]").find("recipe.data.order: found [olmo-core], expected a map"), std::string::npos);
+}
+
 TEST(Config, ResolvedYamlReadsBackAsTheSameRecipe) {
   const Config config = parse(kSmall);
   const std::string text = recipe_yaml(config.recipe) + topology_yaml(config.topology) + run_yaml(config.run);

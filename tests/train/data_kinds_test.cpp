@@ -59,10 +59,10 @@ std::vector<Kind> kinds(const TempDir& root) {
   write(root / "mix.txt", "# a comment\r\nwords,{TOKENIZER}/u16-0.npy\r\nmore,{TOKENIZER}/u16-3.npy");
   return {
       {"fixed", {}},
-      {"fixed olmo-core", {"recipe.data.order.dialect=olmo-core", "recipe.data.target_length=16"}},
+      {"fixed olmo-core", {"recipe.data.order.dialect=olmo-core", "recipe.data.max_target_length=16"}},
       {"fixed maxtext", {"recipe.data.order.dialect=maxtext", "recipe.data.order.hosts=2", "recipe.data.order.workers=2"}},
       {"masks and filter",
-       {"recipe.data.label_masks=['" + tokens("u16-?-mask.npy") + "']", "recipe.data.filter.max_count=3", "recipe.data.filter.max_period=2",
+       {"recipe.data.label_masks=['" + tokens("u16-?-mask.npy") + "']", "recipe.data.filter.count=3", "recipe.data.filter.periods=2",
         "recipe.loss.divisor=olmo-core", "recipe.loss.divisor_ranks=2"}},
       {"padded", {"recipe.data.kind=padded"}},
       {"packed", {"recipe.data.kind=packed", "recipe.data.packing.group_size=2"}},
@@ -241,7 +241,7 @@ TEST(DataKinds, ComplaintsNameTheKey) {
   begins("recipe.data.kind: found no document to make", {"recipe.data.tokens.eos_id=997", "recipe.data.kind=padded"});
   begins("recipe.batch: found no whole batch of 16384 tokens", vsl + Sets{"recipe.batch=2048"});
   begins("recipe.data.vsl.cycles: found 1000 cycles", vsl + Sets{"recipe.data.vsl.cycles=1000", "recipe.data.vsl.curriculum=grow-p2"});
-  begins("--set recipe.data.tokens.dtype: found uint8, expected uint16 or uint32", {"recipe.data.tokens.dtype=uint8"});
+  begins("--set recipe.data.dtype: found uint8, expected uint16 or uint32", {"recipe.data.dtype=uint8"});
   begins("--set recipe.data.files: found an empty path", {"recipe.data.files=['']"});
 }
 

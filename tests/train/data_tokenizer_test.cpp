@@ -89,7 +89,7 @@ TEST_F(DataTokenizer, OfTheRecipeIsReadAndFitsTheVocabulary) {
                 "recipe.data.shards=''",
                 "recipe.data.files=[" + tokens.string() + "]",
                 "recipe.data.tokens.eos_id=1",
-                "recipe.data.tokens.dtype=uint16",
+                "recipe.data.dtype=uint16",
                 "recipe.model.vocab_size=" + size,
                 key + "=" + DZ_GOLDEN "/tokenizer/mixed-2048.json"};
   };
