@@ -166,8 +166,7 @@ void resolve(Config& config, const YamlReader& reader) {
   model.max_position_embeddings = recipe.data.sequence_length;
   if (recipe.data.source == DataSource::kGenerated) model.eos_token_ids = {static_cast<int32_t>(recipe.data.eos_id)};
   model::validate(model, reader.where("recipe.model"));
-  recipe.schedule.t_max = recipe.steps;
-  optim::check(recipe.schedule, reader.where("recipe.schedule"));
+  complete_schedule(recipe.schedule, recipe.schedule_keys, recipe.steps, reader.where("recipe.schedule"));
   optim::check(recipe.adamw, reader.where("recipe.optimizer"));
   optim::check(recipe.skip_step, reader.where("recipe.optimizer.skip_step"));
   std::vector<std::string> names;

@@ -59,20 +59,6 @@ void visit_optimizer(FieldVisitor& visitor, Recipe& recipe) {
   visitor.leave();
 }
 
-void visit_schedule(FieldVisitor& visitor, optim::Schedule& schedule) {
-  visitor.enter("schedule", "of the learning rate");
-  choice(visitor, {.key = "name", .help = ""}, {"constant", "cosine", "linear", "wsd"}, schedule.kind);
-  visitor.field({.key = "warmup", .help = "steps up to the peak", .least = 0, .most = kMany}, schedule.warmup);
-  visitor.field({.key = "warmup_min_lr", .help = "where they start", .least = 0, .most = 1e3}, schedule.warmup_min_lr);
-  visitor.field({.key = "alpha_f", .help = "cosine, linear: the end, as a share of the peak", .least = 0, .most = 1}, schedule.alpha_f);
-  int64_t decay = schedule.decay.value_or(-1);
-  visitor.field({.key = "decay", .help = "wsd: last steps, falling; -1: decay_fraction", .least = -1, .most = kMany}, decay);
-  schedule.decay = decay < 0 ? std::nullopt : std::optional(decay);
-  visitor.field({.key = "decay_fraction", .help = "wsd: of all steps", .least = 0, .most = 1}, schedule.decay_fraction);
-  visitor.field({.key = "decay_min_lr", .help = "wsd: where they end", .least = 0, .most = 1e3}, schedule.decay_min_lr);
-  visitor.leave();
-}
-
 }  // namespace
 
 void visit(FieldVisitor& visitor, Recipe& recipe) {
@@ -86,7 +72,7 @@ void visit(FieldVisitor& visitor, Recipe& recipe) {
   visit(visitor, recipe.data);
   visit_model(visitor, recipe);
   visit_optimizer(visitor, recipe);
-  visit_schedule(visitor, recipe.schedule);
+  visit_schedule(visitor, recipe.schedule, recipe.schedule_keys);
   visitor.enter("loss", "cross entropy, with");
   visitor.field({.key = "z_loss", .help = "multiplier of the squared log normaliser", .least = 0, .most = 1e3}, recipe.z_loss);
   choice(visitor, {.key = "divisor", .help = "global targets, or as OLMo-core's ranks divide", .added = true}, {"global", "olmo-core"},

@@ -12,6 +12,7 @@
 #include "train/data_recipe.h"
 #include "train/divisor.h"
 #include "train/fields.h"
+#include "train/schedule_keys.h"
 
 namespace dz::train {
 
@@ -32,6 +33,7 @@ struct Recipe {
   optim::SkipStepSettings skip_step;
   int64_t max_consecutive_skips = 64;  // then training has diverged; 0: never
   optim::Schedule schedule;
+  ScheduleKeys schedule_keys;
   double z_loss = 1e-5;
   Divisor loss_divisor = Divisor::kGlobal;
   int64_t divisor_ranks = 1;  // of the olmo-core divisor: virtual ones

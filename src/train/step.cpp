@@ -120,7 +120,8 @@ int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
 
 StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
   DZ_CHECK(batch.step == state.step + 1 && batch.instances >= 1, "batch.step", batch.step, "state.step", state.step);
-  StepReport report{.step = batch.step, .lr = optim::learning_rate(recipe_.schedule, batch.step), .tokens = batch.instances * batch.sequence_length};
+  StepReport report{.step = batch.step, .tokens = batch.instances * batch.sequence_length};
+  report.lr = learning_rate(recipe_, batch.step, state.tokens + report.tokens);
   report.batch_digest = batch.digest;
 
   // Forward and backward, lane by lane; then one gradient.

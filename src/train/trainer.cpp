@@ -211,7 +211,6 @@ class Trainer {
 
   // What is easily another than one thinks: how long the schedule is, and which tensors do not decay.
   void describe_recipe() {
-    const optim::Schedule& schedule = recipe().schedule;
     std::vector<std::string> names, exempt;
     for (const model::ParameterSpec& spec : model::parameter_specs(recipe().model)) names.push_back(spec.name);
     const std::vector<double> decays = optim::decay_table(recipe().adamw, names, "recipe.optimizer");
@@ -219,9 +218,8 @@ class Trainer {
       if (decays[i] == 0) exempt.push_back(names[i]);
     }
     const size_t shown = std::min<size_t>(exempt.size(), 3);
-    progress_.note(fmt::format("recipe  {} to step {}, warm-up {}, peak {:g}   weight decay {:g} on {} of {} tensors, not on {}{}",
-                               optim::name_of(schedule.kind), schedule.t_max, schedule.warmup, schedule.lr, recipe().adamw.weight_decay,
-                               names.size() - exempt.size(), names.size(),
+    progress_.note(fmt::format("recipe  {}   weight decay {:g} on {} of {} tensors, not on {}{}", describe_schedule(recipe()),
+                               recipe().adamw.weight_decay, names.size() - exempt.size(), names.size(),
                                fmt::join(exempt.begin(), exempt.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
                                exempt.size() > shown ? ", ..."
                                : exempt.empty()      ? "none"
