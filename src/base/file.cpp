@@ -46,6 +46,21 @@ File File::append(const fs::path& path) {
   return File(fd, path);
 }
 
+File File::temporary() {
+  std::error_code error;
+  const fs::path directory = fs::temp_directory_path(error);
+  std::string name = (directory / "deltazero-XXXXXX").string();
+  const int fd = error ? -1 : ::mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) {
+    throw CreateError(Complaint{.where = error ? "TMPDIR" : directory.string(),
+                                .found = error ? error.message() : cause(),
+                                .expected = "a directory for temporary files",
+                                .hint = "set TMPDIR to one"});
+  }
+  ::unlink(name.c_str());
+  return File(fd, name);
+}
+
 File::File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
 
 File& File::operator=(File&& other) noexcept {
@@ -87,6 +102,16 @@ void File::write(std::span<const std::byte> bytes) {
   size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t put = ::write(fd_, bytes.data() + done, bytes.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail_io(path_, "writing " + std::to_string(bytes.size() - done) + " bytes");
+    done += static_cast<size_t>(put);
+  }
+}
+
+void File::write_at(int64_t offset, std::span<const std::byte> bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t put = ::pwrite(fd_, bytes.data() + done, bytes.size() - done, offset + static_cast<int64_t>(done));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) fail_io(path_, "writing " + std::to_string(bytes.size() - done) + " bytes");
     done += static_cast<size_t>(put);

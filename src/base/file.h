@@ -19,6 +19,9 @@ class File {
   static File open_read(const fs::path& path);  // InputError when missing, unreadable or not a regular file
   static File create(const fs::path& path);     // truncates; CreateError
   static File append(const fs::path& path);     // creates when missing; CreateError
+  // In the directory for temporary files (TMPDIR, else /tmp), to write and read; it has no name any more, so nothing is left behind even
+  // by a kill. CreateError.
+  static File temporary();
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
   ~File();
@@ -28,6 +31,7 @@ class File {
   void read_at(int64_t offset, std::span<std::byte> out) const;
   void write(std::span<const std::byte> bytes);  // at the current end; IoError with the cause (disk full, quota)
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+  void write_at(int64_t offset, std::span<const std::byte> bytes);  // not for append(); IoError
   void truncate(int64_t size);
   void sync();   // fsync
   void close();  // reports what the destructor could not

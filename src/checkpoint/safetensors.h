@@ -65,8 +65,10 @@ class TensorSource {
 
   // The bytes as they lie in the file; out.size() must be tensor.bytes.
   void read(const StoredTensor& tensor, std::span<std::byte> out) const;
+  void read_part(const StoredTensor& tensor, int64_t first_byte, std::span<std::byte> out) const;  // a part of them
   // F32, BF16 and F16 widened exactly to float (any number of elements: out.size() must be tensor.elements()); other dtypes: CheckpointError.
   void read_f32(const StoredTensor& tensor, std::span<float> out) const;
+  void read_f32_part(const StoredTensor& tensor, int64_t first_element, std::span<float> out) const;
 
  private:
   fs::path path_;

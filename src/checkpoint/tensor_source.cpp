@@ -130,19 +130,28 @@ const fs::path& TensorSource::path_of(const StoredTensor& tensor) const { return
 
 void TensorSource::read(const StoredTensor& tensor, std::span<std::byte> out) const {
   DZ_CHECK(static_cast<int64_t>(out.size()) == tensor.bytes, "tensor", tensor.name, "out", out.size(), "bytes", tensor.bytes);
-  files_[static_cast<size_t>(tensor.file)].read_at(tensor.offset, out);
+  read_part(tensor, 0, out);
+}
+
+void TensorSource::read_part(const StoredTensor& tensor, int64_t first_byte, std::span<std::byte> out) const {
+  const int64_t size = static_cast<int64_t>(out.size());
+  DZ_CHECK(first_byte >= 0 && size <= tensor.bytes - first_byte, "tensor", tensor.name, "from", first_byte, "size", size, "of", tensor.bytes);
+  files_[static_cast<size_t>(tensor.file)].read_at(tensor.offset + first_byte, out);
 }
 
 void TensorSource::read_f32(const StoredTensor& tensor, std::span<float> out) const {
   DZ_CHECK(static_cast<int64_t>(out.size()) == tensor.elements(), "tensor", tensor.name, "out", out.size(), "elements", tensor.elements());
-  if (tensor.dtype == "F32") return read(tensor, std::as_writable_bytes(out));
+  read_f32_part(tensor, 0, out);
+}
+
+void TensorSource::read_f32_part(const StoredTensor& tensor, int64_t first_element, std::span<float> out) const {
+  if (tensor.dtype == "F32") return read_part(tensor, first_element * 4, std::as_writable_bytes(out));
   const bool is_bf16 = tensor.dtype == "BF16";
   if (!is_bf16 && tensor.dtype != "F16") refuse(path_of(tensor), "tensor \"" + tensor.name + "\" of dtype " + tensor.dtype, "F32, BF16 or F16");
   std::vector<uint16_t> piece(std::min<size_t>(out.size(), size_t{1} << 16));
   for (size_t begin = 0; begin < out.size(); begin += piece.size()) {
     const size_t count = std::min(piece.size(), out.size() - begin);
-    files_[static_cast<size_t>(tensor.file)].read_at(tensor.offset + static_cast<int64_t>(begin * 2),
-                                                     std::as_writable_bytes(std::span(piece.data(), count)));
+    read_part(tensor, (first_element + static_cast<int64_t>(begin)) * 2, std::as_writable_bytes(std::span(piece.data(), count)));
     for (size_t i = 0; i < count; ++i)
       out[begin + i] = is_bf16 ? std::bit_cast<float>(static_cast<uint32_t>(piece[i]) << 16) : half_to_float(piece[i]);
   }

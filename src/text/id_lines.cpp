@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -16,6 +19,8 @@ namespace {
 
 constexpr int64_t kMaxLine = int64_t{1} << 30;
 constexpr size_t kBlock = size_t{1} << 16;
+constexpr std::string_view kBlanks = " ,\t\r";
+constexpr const char* kAnId = "a whole number from 0 below 2^31";
 
 // Collects small pieces of output and hands them on in blocks.
 class Blocks {
@@ -52,6 +57,46 @@ std::string bytes_of_hex(std::string_view hex, const std::string& where) {
     bytes += static_cast<char>(high * 16 + low);
   }
   return bytes;
+}
+
+std::vector<int32_t> ids_of_json(std::string_view line, const std::string& where) {
+  using nlohmann::json;
+  const json root = json::parse(line, nullptr, false);
+  if (!root.is_object()) throw DataError(Complaint{.where = where, .found = "no JSON object", .expected = "one JSON object a line", .hint = ""});
+  const auto items = root.find("ids");
+  if (items == root.end() || !items->is_array())
+    throw DataError(
+        Complaint{.where = where + ": ids", .found = items == root.end() ? "no such field" : "no list", .expected = "[1, 2, ..]", .hint = ""});
+  std::vector<int32_t> ids;
+  ids.reserve(items->size());
+  for (const json& item : *items) {
+    if (!item.is_number_unsigned() || item.get<uint64_t>() > INT32_MAX) {
+      throw DataError(Complaint{.where = fmt::format("{}: ids[{}]", where, ids.size()),
+                                .found = item.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 40),
+                                .expected = kAnId,
+                                .hint = ""});
+    }
+    ids.push_back(item.get<int32_t>());
+  }
+  return ids;
+}
+
+std::vector<int32_t> ids_of_numbers(std::string_view line, const std::string& where) {
+  std::vector<int32_t> ids;
+  for (size_t at = line.find_first_not_of(kBlanks); at != std::string_view::npos; at = line.find_first_not_of(kBlanks, at)) {
+    const std::string_view word = line.substr(at, line.find_first_of(kBlanks, at) - at);
+    int32_t id = -1;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (error != std::errc() || end != word.data() + word.size() || id < 0) {
+      throw DataError(Complaint{.where = fmt::format("{}: id {}", where, ids.size()),
+                                .found = nlohmann::json(word.substr(0, 40)).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace),
+                                .expected = kAnId,
+                                .hint = "ids with blanks or commas between them, or {\"ids\": [..]}"});
+    }
+    ids.push_back(id);
+    at += word.size();
+  }
+  return ids;
 }
 
 }  // namespace
@@ -122,27 +167,24 @@ int64_t LineEncoder::encode(std::string_view line, const std::string& where, con
   return ill_formed;
 }
 
+std::vector<int32_t> parse_ids(std::string_view line, const std::string& where) {
+  const size_t first = line.find_first_not_of(kBlanks);
+  return first != std::string_view::npos && line[first] == '{' ? ids_of_json(line, where) : ids_of_numbers(line, where);
+}
+
+std::vector<std::vector<int32_t>> read_id_lines(const fs::path& path) {
+  if (File::open_read(path).size() == 0) return {};  // says what is wrong with the path
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (!file) throw InputError(Complaint{path.string(), std::strerror(errno), "a file of ids, a sequence a line", ""});
+  std::vector<std::vector<int32_t>> sequences;
+  for_each_line(file.get(), path.string(), [&](std::string_view line, const std::string& where) { sequences.push_back(parse_ids(line, where)); });
+  return sequences;
+}
+
 void decode_line(const Tokenizer& tokenizer, bool skip_special, std::string_view line, const std::string& where, const Sink& sink) {
-  using nlohmann::json;
-  const json root = json::parse(line, nullptr, false);
-  if (!root.is_object()) throw DataError(Complaint{.where = where, .found = "no JSON object", .expected = "one JSON object a line", .hint = ""});
-  const auto items = root.find("ids");
-  if (items == root.end() || !items->is_array())
-    throw DataError(
-        Complaint{.where = where + ": ids", .found = items == root.end() ? "no such field" : "no list", .expected = "[1, 2, ..]", .hint = ""});
-  std::vector<int32_t> ids;
-  ids.reserve(items->size());
-  for (const json& item : *items) {
-    if (!item.is_number_unsigned() || item.get<uint64_t>() > INT32_MAX) {
-      throw DataError(Complaint{.where = fmt::format("{}: ids[{}]", where, ids.size()),
-                                .found = item.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 40),
-                                .expected = "a whole number from 0 below 2^31",
-                                .hint = ""});
-    }
-    ids.push_back(item.get<int32_t>());
-  }
+  const std::vector<int32_t> ids = ids_of_json(line, where);
   sink("{\"text\": ");
-  sink(json(tokenizer.decode(ids, skip_special)).dump());
+  sink(nlohmann::json(tokenizer.decode(ids, skip_special)).dump());
   sink("}\n");
 }
 

@@ -6,7 +6,9 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/file.h"
 #include "text/tokenizer.h"
 
 namespace dz::text {
@@ -35,6 +37,12 @@ class LineEncoder {
 
 // A line {"ids": [..]} to a line {"text": ".."}; DataError naming `where`.
 void decode_line(const Tokenizer& tokenizer, bool skip_special, std::string_view line, const std::string& where, const Sink& sink);
+
+// The ids of a line: {"ids": [..]}, or whole numbers with blanks or commas between them. DataError naming `where`: anything else.
+std::vector<int32_t> parse_ids(std::string_view line, const std::string& where);
+
+// The sequences of a file, one a line; blank lines are none. InputError, IoError, DataError naming the line.
+std::vector<std::vector<int32_t>> read_id_lines(const fs::path& path);
 
 // Calls `each` for the lines of `file` that are not blank, less a byte order mark at its beginning, with "name:line". IoError; DataError for a line
 // above 1 GiB.

@@ -43,5 +43,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ++dz::fuzz::accepted;
   } catch (const dz::Error&) {
   }
+  try {
+    dz::text::parse_ids(line, "line");
+    ++dz::fuzz::accepted;
+  } catch (const dz::Error&) {
+  }
   return 0;
 }
