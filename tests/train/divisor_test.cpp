@@ -26,6 +26,15 @@ TEST(Divisor, GlobalCountsTokensNotRanks) {
   EXPECT_EQ(loss_weights(batch, Divisor::kOlmoCore, 2), (std::vector<float>{1.0f / 12, 1.0f / 4}));
 }
 
+// D3, row 49: ten tokens that cost 2 and two that cost 4 cost 28/12, not the mean of 2 and 4, in whatever parts they come.
+TEST(Divisor, MicroBatchesAreNoUnitOfTheMean) {
+  const std::vector<double> sums = {20, 8};
+  EXPECT_NEAR(mean_loss(batch_of(11, {10, 2}, {0, 0}), sums, Divisor::kGlobal, 1), 2.3333, 5e-5);
+  EXPECT_NEAR(mean_loss(batch_of(11, {6, 4, 1, 1}, {0, 0, 0, 0}), std::vector<double>{12, 8, 4, 4}, Divisor::kGlobal, 1), 2.3333, 5e-5);
+  EXPECT_DOUBLE_EQ(mean_loss(batch_of(11, {10, 2}, {0, 0}), sums, Divisor::kOlmoCore, 2), 3.0) << "OLMo-core's per-rank divisor is that mean";
+  EXPECT_EQ(loss_weights(batch_of(11, {10, 2}, {0, 0}), Divisor::kGlobal, 1), (std::vector<float>{1.0f / 12, 1.0f / 12}));
+}
+
 // Row 53: of four instances two are filtered. OLMo-core adds the length of each to its divisor, so its loss is lower.
 TEST(Divisor, FilteredInstancesCountTheirLengthInOlmoCore) {
   const data::Batch batch = batch_of(8, {7, 0, 7, 0}, {0, 1, 0, 1});
