@@ -23,10 +23,14 @@ fs::path model_directory(const fs::path& path) {
   throw InputError(Complaint{path.string(), "no config.json and no checkpoints", "a checkpoint, a run or a Hugging Face model", ""});
 }
 
+ModelConfig load_config(const fs::path& path) {
+  const fs::path config_path = model_directory(path) / kConfig;
+  return from_hf_json(read_file(config_path), config_path.string());
+}
+
 LoadedModel load_model(const fs::path& path) {
   const fs::path directory = model_directory(path);
-  const fs::path config_path = directory / kConfig;
-  const ModelConfig config = from_hf_json(read_file(config_path), config_path.string());
+  const ModelConfig config = load_config(directory);
   return {.directory = directory, .config = config, .parameters = load_parameters(directory, config)};
 }
 

@@ -16,6 +16,9 @@ struct LoadedModel {
 // The directory of the weights for `path`: itself, or the newest complete RUN/checkpoints/step-N. InputError when neither is there.
 fs::path model_directory(const fs::path& path);
 
+// config.json of the directory of the weights.
+ModelConfig load_config(const fs::path& path);
+
 // config.json (Hugging Face form; checkpoints have one too) and the safetensors files of the directory.
 LoadedModel load_model(const fs::path& path);
 

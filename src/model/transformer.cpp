@@ -274,11 +274,11 @@ void Transformer<T>::forward_loss(const Batch& batch, LossOut& loss) {
 }
 
 template <class T>
-void Transformer<T>::forward_logits(const Batch& batch, const LogitsSink& sink) {
+void Transformer<T>::forward_logits(const Batch& batch, const LogitsSink& sink, const HiddenSink& hidden) {
   State& state = *state_;
   check_batch(batch, state.limits, state.config.vocab_size, false);
   const Pass pass = state.pass_of(batch);
-  state.forward(pass, batch, false, nullptr);
+  state.forward(pass, batch, false, hidden);
   state.for_each_chunk(pass, {0, batch.instances}, [&](int64_t first_row, int64_t rows) { sink(first_row, rows, state.work.logits); });
 }
 

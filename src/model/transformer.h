@@ -71,13 +71,13 @@ class Transformer {
 
   void forward_loss(const Batch& batch, LossOut& loss);
 
-  // logits: [rows, vocab_size] f32 of the rows [first_row, first_row + rows) of the batch, in order.
-  using LogitsSink = std::function<void(int64_t first_row, int64_t rows, const float* logits)>;
-  void forward_logits(const Batch& batch, const LogitsSink& sink);
-
   // The residual stream: index 0 the embedding, i after layer i, n_layers + 1 after the final norm. hidden: [rows, d_model].
   using HiddenSink = std::function<void(int64_t index, const T* hidden)>;
   void forward_hidden(const Batch& batch, const HiddenSink& sink);
+
+  // logits: [rows, vocab_size] f32 of the rows [first_row, first_row + rows) of the batch, in order; before them `hidden`, when it is given.
+  using LogitsSink = std::function<void(int64_t first_row, int64_t rows, const float* logits)>;
+  void forward_logits(const Batch& batch, const LogitsSink& sink, const HiddenSink& hidden = nullptr);
 
   int64_t activation_bytes() const;  // of the arena, known before it is allocated
 

@@ -1,0 +1,101 @@
+#include "eval/parity_record.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/thread_pool.h"
+#include "checkpoint/safetensors.h"
+#include "eval/parity.h"
+#include "model/transformer.h"
+
+namespace dz::eval {
+namespace {
+
+// A safetensors file whose tensors are filled in any order.
+class Tensors {
+ public:
+  void add(const std::string& name, const char* dtype, const Shape& shape) {
+    const int64_t end = end_ + element_count(shape) * 4;
+    header_ += (header_.empty() ? "{" : ",") + nlohmann::json(name).dump() + ":" +
+               nlohmann::json{{"dtype", dtype}, {"shape", shape}, {"data_offsets", {end_, end}}}.dump();
+    begins_[name] = end_;
+    end_ = end;
+  }
+
+  // After the last add().
+  void create() {
+    header_ += "}";
+    header_.resize((header_.size() + 7) / 8 * 8, ' ');
+    const uint64_t size = header_.size();
+    file_.write(std::as_bytes(std::span(&size, 1)));
+    file_.write(header_);
+    data_ = 8 + static_cast<int64_t>(size);
+  }
+
+  template <class V>
+  void write(const std::string& name, int64_t first_element, const V* values, int64_t count) {
+    static_assert(sizeof(V) == 4);
+    file_.write_at(data_ + begins_.at(name) + first_element * 4, std::as_bytes(std::span(values, static_cast<size_t>(count))));
+  }
+
+  File release() { return std::move(file_); }
+
+ private:
+  File file_ = File::temporary();
+  std::string header_;
+  std::map<std::string, int64_t> begins_;
+  int64_t end_ = 0, data_ = 0;
+};
+
+std::string hidden_name(const std::string& sequence, int64_t index, int64_t n_layers) {
+  return sequence + ".hidden." + (index > n_layers ? "norm" : std::to_string(index));
+}
+
+}  // namespace
+
+Recording record_logits(const model::LoadedModel& model, const std::vector<TokenSequence>& sequences, bool hidden, ThreadPool& pool) {
+  const model::ModelConfig& config = model.config;
+  Tensors tensors;
+  int64_t longest = 1;
+  for (const TokenSequence& sequence : sequences) {
+    const int64_t seq = sequence.seq();
+    longest = std::max(longest, seq);
+    tensors.add(sequence.name + ".input_ids", "I32", {sequence.instances, seq});
+    tensors.add(sequence.name + ".logits", "F32", {sequence.instances, seq, config.vocab_size});
+    for (int64_t i = 0; hidden && i <= config.n_layers + 1; ++i)
+      tensors.add(hidden_name(sequence.name, i, config.n_layers), "F32", {sequence.instances, seq, config.d_model});
+  }
+  tensors.create();
+  model::Transformer<float> transformer(config, {.max_instances = 1, .seq = longest, .backward = false}, pool);
+  transformer.set_weights(model.parameters);
+  for (const TokenSequence& sequence : sequences) {
+    const int64_t seq = sequence.seq(), vocab = config.vocab_size;
+    tensors.write(sequence.name + ".input_ids", 0, sequence.tokens.data(), sequence.instances * seq);
+    for (int64_t instance = 0; instance < sequence.instances; ++instance) {
+      model::Transformer<float>::HiddenSink keep;
+      if (hidden) {
+        keep = [&](int64_t index, const float* values) {
+          tensors.write(hidden_name(sequence.name, index, config.n_layers), instance * seq * config.d_model, values, seq * config.d_model);
+        };
+      }
+      transformer.forward_logits(
+          {.instances = 1, .seq = seq, .tokens = sequence.tokens.data() + instance * seq},
+          [&](int64_t first, int64_t rows, const float* logits) {
+            tensors.write(sequence.name + ".logits", (instance * seq + first) * vocab, logits, rows * vocab);
+          },
+          keep);
+    }
+  }
+  return {tensors.release()};
+}
+
+Recording record_gradients(const model::LoadedModel& model, const TokenSequence& sequence, ThreadPool& pool) {
+  const model::Parameters gradients = mean_loss_gradients<float>(model, sequence.tokens, sequence.instances, pool);
+  Recording recording{File::temporary()};
+  const std::vector<TensorView> views = gradients.views();
+  checkpoint::write_safetensors(views, {}, [&](std::span<const std::byte> bytes) { recording.file.write(bytes); });
+  return recording;
+}
+
+}  // namespace dz::eval
