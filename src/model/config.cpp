@@ -58,12 +58,29 @@ void check_layers(const ModelConfig& config, const std::string& where) {
   }
 }
 
+void check_yarn(const YarnScaling& yarn, const std::string& where) {
+  const auto check = [&](const char* key, double value, double least, double most) {
+    if (value >= least && value <= most) return;
+    throw ConfigError(Complaint{where + key, fmt::format("{}", value), fmt::format("a number from {} to {}", least, most), "of YaRN"});
+  };
+  check("factor", yarn.factor, 1, 1e6);
+  check("original_max_position_embeddings", static_cast<double>(yarn.original_max_position_embeddings), 1, static_cast<double>(kMaxSize));
+  check("beta_slow", yarn.beta_slow, 1e-6, 1e6);
+  check("beta_fast", yarn.beta_fast, yarn.beta_slow, 1e6);
+  check("attention_factor", yarn.attention_factor, 1e-3, 1e3);
+}
+
 }  // namespace
 
 void ModelConfig::set_window_pattern(int64_t full_every) {
   layers.assign(static_cast<size_t>(std::max<int64_t>(n_layers, 0)), LayerKind::kSliding);
   if (full_every <= 0) return;
   for (int64_t i = full_every - 1; i < n_layers; i += full_every) layers[static_cast<size_t>(i)] = LayerKind::kFull;
+}
+
+numerics::RopeShape ModelConfig::rope_of(int64_t layer) const {
+  const bool stretched = yarn && (yarn_layers == YarnLayers::kAll || layers[static_cast<size_t>(layer)] == LayerKind::kFull);
+  return {.head_dim = head_dim, .theta = rope_theta, .yarn = stretched ? yarn : std::nullopt};
 }
 
 void validate(const ModelConfig& config, const std::string& where_in) {
@@ -81,6 +98,7 @@ void validate(const ModelConfig& config, const std::string& where_in) {
   if (!(std::isfinite(config.rope_theta) && config.rope_theta > 1.0)) {
     throw ConfigError(Complaint{where + "rope_theta", fmt::format("{}", config.rope_theta), "a number above 1", ""});
   }
+  if (config.yarn) check_yarn(*config.yarn, where + "rope.");
   if (!(config.rms_norm_eps > 0.0f && config.rms_norm_eps < 1.0f)) {
     throw ConfigError(Complaint{where + "rms_norm_eps", fmt::format("{}", config.rms_norm_eps), "a number between 0 and 1", "OLMo uses 1e-6"});
   }

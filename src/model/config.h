@@ -15,6 +15,11 @@ namespace dz::model {
 enum class Family : uint8_t { kOlmo2, kOlmo3 };
 enum class LayerKind : uint8_t { kSliding, kFull };
 using RopeTable = numerics::RopeTableKind;
+using YarnScaling = numerics::YarnScaling;
+
+// Which layers YaRN stretches. OLMo 3 was trained with kFull: sliding layers never look beyond their window. Several versions of other systems
+// stretch every layer; kAll is for comparing with them.
+enum class YarnLayers : uint8_t { kFull, kAll };
 
 struct ModelConfig {
   Family family = Family::kOlmo3;
@@ -29,6 +34,8 @@ struct ModelConfig {
   std::vector<LayerKind> layers;  // one a layer
   double rope_theta = 500000.0;
   RopeTable rope_table = RopeTable::kReference;
+  std::optional<YarnScaling> yarn;
+  YarnLayers yarn_layers = YarnLayers::kFull;
   float rms_norm_eps = 1e-6f;
   bool attention_bias = false;           // q, k, v and o have a bias
   bool tie_word_embeddings = false;      // the head is the embedding
@@ -40,6 +47,8 @@ struct ModelConfig {
   int64_t kv_width() const { return n_kv_heads * head_dim; }
   // 0 for a full layer, as kernels::AttentionShape has it.
   int64_t window_of(int64_t layer) const { return layers[static_cast<size_t>(layer)] == LayerKind::kSliding ? window : 0; }
+  // The rotary embedding of a layer: with YaRN or without.
+  numerics::RopeShape rope_of(int64_t layer) const;
   // Full attention in every `full_every`-th layer (layers full_every - 1, 2 full_every - 1, ...); 0: nowhere, 1: everywhere.
   void set_window_pattern(int64_t full_every);
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;

@@ -8,9 +8,9 @@
 #include "kernels/gemm.h"
 #include "kernels/rows.h"
 #include "model/layer.h"
+#include "model/rope_tables.h"
 #include "model/weights.h"
 #include "model/workspace.h"
-#include "numerics/rope.h"
 
 namespace dz::model {
 namespace {
@@ -27,7 +27,7 @@ struct Decoder<T>::State {
         capacity(capacity_in),
         pool(pool_in),
         work(config, {.max_instances = 1, .seq = std::min(capacity, kMaxRows), .head_chunk_rows = 32, .backward = false}),
-        rope(numerics::make_rope_table(config.head_dim, config.rope_theta, capacity, config.rope_table)) {
+        rope(config, capacity) {
     for (int64_t i = 0; i < config.n_layers; ++i) {
       keys.emplace_back(static_cast<size_t>(capacity * config.kv_width()));
       values.emplace_back(static_cast<size_t>(capacity * config.kv_width()));
@@ -43,20 +43,14 @@ struct Decoder<T>::State {
   ThreadPool& pool;
   CastWeights<T> weights;
   Workspace<T> work;
-  numerics::RopeTable rope;
+  RopeTables rope;
   std::vector<std::vector<T>> keys, values;  // a layer: [capacity, kv_width]
   int64_t length = 0;
 };
 
 template <class T>
 void Decoder<T>::State::forward(std::span<const int32_t> tokens) {
-  const Pass pass{.config = config,
-                  .pool = pool,
-                  .cos = rope.cos.data(),
-                  .sin = rope.sin.data(),
-                  .instances = 1,
-                  .seq = static_cast<int64_t>(tokens.size()),
-                  .first_query = length};
+  const Pass pass{.config = config, .pool = pool, .rope = rope, .instances = 1, .seq = static_cast<int64_t>(tokens.size()), .first_query = length};
   kernels::embedding_forward<T>(
       {.rows = pass.rows(), .width = config.d_model, .tokens = tokens.data(), .table = weights.embedding, .y = work.residual[0]}, pool);
   for (int64_t i = 0; i < config.n_layers; ++i) {

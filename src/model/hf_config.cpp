@@ -1,6 +1,8 @@
-// config.json as Hugging Face writes it for Olmo2 and Olmo3 models. Missing keys take the defaults of transformers' Olmo2Config and Olmo3Config.
+// Reads config.json as Hugging Face writes it for Olmo2 and Olmo3 models. Missing keys take the defaults of transformers' Olmo2Config and
+// Olmo3Config.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -10,6 +12,8 @@ namespace dz::model {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr const char* kKinds[] = {"full_attention", "sliding_attention"};
 
 class Reader {
  public:
@@ -80,36 +84,110 @@ Family read_family(const Reader& read) {
   read.fail("model_type", "olmo2 or olmo3");
 }
 
-void refuse_scaling(const Reader& read, const char* key, const Json& rope) {
-  for (const char* type_key : {"rope_type", "type"}) {
-    const auto type = rope.find(type_key);
-    if (type == rope.end() || type->is_null() || *type == "default") continue;
-    read.fail(key, "plain RoPE", fmt::format("RoPE scaling ({}) is not supported by this version", type->dump()));
+// What one place of the file says of the rotary embedding.
+struct RopeStatement {
+  std::string where;
+  std::optional<double> theta;
+  bool of_scaling = false;  // it says whether there is scaling
+  std::optional<YarnScaling> yarn;
+};
+
+YarnScaling read_yarn(const Reader& read) {
+  for (const char* key : {"factor", "original_max_position_embeddings"}) {
+    if (read.find(key) == nullptr) read.fail(key, "a number: YaRN needs it");
   }
+  for (const char* key : {"mscale", "mscale_all_dim"}) {
+    if (read.find(key) != nullptr) read.fail(key, "no such key", "this form of YaRN is not supported; attention_factor says the same");
+  }
+  YarnScaling yarn{.factor = read.number("factor", 0),
+                   .original_max_position_embeddings = read.integer("original_max_position_embeddings", 0),
+                   .beta_fast = read.number("beta_fast", 32.0),
+                   .beta_slow = read.number("beta_slow", 1.0),
+                   .truncate = read.boolean("truncate", true)};
+  yarn.attention_factor = read.number("attention_factor", yarn.factor >= 1.0 ? numerics::yarn_attention_factor(yarn.factor) : 0.0);
+  return yarn;
 }
 
-// Three spellings: rope_theta (with rope_scaling null), rope_parameters flat, rope_parameters by kind of layer.
-double read_theta(const Reader& read, Family family, const std::string& path) {
-  if (const Json* scaling = read.find("rope_scaling")) {
-    if (!scaling->is_object()) read.fail("rope_scaling", "null or an object");
-    refuse_scaling(read, "rope_scaling", *scaling);
+RopeStatement read_statement(const Json& object, const std::string& where) {
+  const Reader read(object, where);
+  RopeStatement statement{.where = where};
+  if (read.find("rope_theta") != nullptr) statement.theta = read.number("rope_theta", 0);
+  const char* type_key = read.find("rope_type") != nullptr ? "rope_type" : "type";
+  const std::string type = read.text(type_key, "");
+  if (read.find("type") != nullptr && read.text("type", "") != type) read.fail("type", "what rope_type says, " + type);
+  if (type.empty() && read.find("factor") != nullptr) read.fail("rope_type", "default or yarn");
+  statement.of_scaling = !type.empty();
+  if (type == "yarn") {
+    statement.yarn = read_yarn(read);
+  } else if (!type.empty() && type != "default") {
+    read.fail(type_key, "default or yarn", "no other RoPE scaling is supported");
   }
-  const Json* parameters = read.find("rope_parameters");
-  if (parameters == nullptr) return read.number("rope_theta", 10000.0);
-  if (!parameters->is_object()) read.fail("rope_parameters", "an object");
-  refuse_scaling(read, "rope_parameters", *parameters);
-  const double missing = read.number("rope_theta", family == Family::kOlmo3 ? 500000.0 : 10000.0);
-  std::optional<double> theta;
-  for (const char* kind : {"full_attention", "sliding_attention"}) {
-    const auto of_kind = parameters->find(kind);
-    if (of_kind == parameters->end()) continue;
-    if (!of_kind->is_object()) read.fail("rope_parameters", "an object for each kind of layer");
-    refuse_scaling(read, "rope_parameters", *of_kind);
-    const double found = Reader(*of_kind, path).number("rope_theta", missing);
-    if (theta && *theta != found) read.fail("rope_parameters", "one rope_theta for all layers");
-    theta = found;
+  return statement;
+}
+
+[[noreturn]] void contradiction(const std::string& path, const std::string& one, const std::string& other) {
+  throw ConfigError(Complaint{path, one + ", but " + other, "one value", "the file cannot say which is meant; correct it by hand"});
+}
+
+// Everything that the file says: rope_theta and rope_scaling, rope_parameters flat, rope_parameters by kind of layer.
+struct RopeStatements {
+  std::vector<RopeStatement> of_full;  // of all layers, or of full attention
+  std::optional<RopeStatement> of_sliding;
+};
+
+RopeStatements read_statements(const Reader& read, const std::string& path) {
+  RopeStatements all;
+  if (read.find("rope_theta") != nullptr) all.of_full.push_back({.where = path + ": rope_theta", .theta = read.number("rope_theta", 0)});
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const Json* object = read.find(key);
+    if (object == nullptr) continue;
+    if (!object->is_object()) read.fail(key, "null or an object");
+    all.of_full.push_back(read_statement(*object, path + ": " + key));
+    for (const char* kind : kKinds) {
+      const auto of_kind = object->find(kind);
+      if (of_kind == object->end() || of_kind->is_null()) continue;
+      if (!of_kind->is_object()) read.fail(key, "an object for each kind of layer");
+      RopeStatement statement = read_statement(*of_kind, path + ": " + key + "." + kind);
+      if (kind == kKinds[0]) all.of_full.push_back(std::move(statement));
+      if (kind == kKinds[1]) all.of_sliding = std::move(statement);
+    }
   }
-  return theta ? *theta : Reader(*parameters, path).number("rope_theta", missing);
+  return all;
+}
+
+void read_rope(const Reader& read, const std::string& path, ModelConfig& config) {
+  const RopeStatements all = read_statements(read, path);
+  std::vector<RopeStatement> of_theta = all.of_full;
+  if (all.of_sliding) of_theta.push_back(*all.of_sliding);
+  const RopeStatement *theta = nullptr, *scaling = nullptr;
+  for (const RopeStatement& next : of_theta) {
+    if (!next.theta) continue;
+    if (theta != nullptr && *theta->theta != *next.theta)
+      contradiction(path, fmt::format("rope_theta {} in {}", *theta->theta, theta->where), fmt::format("{} in {}", *next.theta, next.where));
+    theta = &next;
+  }
+  for (const RopeStatement& next : all.of_full) {
+    if (!next.of_scaling) continue;
+    if (scaling != nullptr && scaling->yarn != next.yarn) contradiction(path, "one RoPE scaling in " + scaling->where, "another in " + next.where);
+    scaling = &next;
+  }
+  // Without any theta: the default of the class, which newer versions raised for Olmo3 with its newer spelling.
+  const bool newer = config.family == Family::kOlmo3 && read.find("rope_parameters") != nullptr;
+  config.rope_theta = theta != nullptr ? *theta->theta : newer ? 500000.0 : 10000.0;
+  if (scaling != nullptr) config.yarn = scaling->yarn;
+  if (!all.of_sliding || !all.of_sliding->yarn) return;
+  if (all.of_sliding->yarn != config.yarn) contradiction(path, "RoPE scaling in " + all.of_sliding->where, "another or none for full attention");
+  config.yarn_layers = YarnLayers::kAll;
+}
+
+// The longest context follows from YaRN; a file whose numbers disagree has a wrong one among them.
+void check_context(const Reader& read, const std::string& path, const ModelConfig& config) {
+  if (!config.yarn || read.find("max_position_embeddings") == nullptr || config.max_position_embeddings < 1) return;
+  const double context = config.yarn->factor * static_cast<double>(config.yarn->original_max_position_embeddings);
+  if (std::abs(context - static_cast<double>(config.max_position_embeddings)) < 1.0) return;
+  contradiction(path, fmt::format("max_position_embeddings {}", config.max_position_embeddings),
+                fmt::format("factor {} times original_max_position_embeddings {} is {}", config.yarn->factor,
+                            config.yarn->original_max_position_embeddings, context));
 }
 
 void read_layers(const Reader& read, ModelConfig& config) {
@@ -128,6 +206,13 @@ void read_layers(const Reader& read, ModelConfig& config) {
       read.fail("layer_types", "sliding_attention or full_attention in each place");
     }
   }
+}
+
+// What only this program says.
+void read_own(const Reader& read, ModelConfig& config) {
+  const std::string table = read.text("rope_table", "reference");
+  if (table != "reference" && table != "exact") read.fail("rope_table", "reference or exact");
+  config.rope_table = table == "exact" ? RopeTable::kExact : RopeTable::kReference;
 }
 
 void read_tokens(const Reader& read, ModelConfig& config) {
@@ -166,50 +251,13 @@ ModelConfig from_hf_json(std::string_view text, const std::string& path) {
   config.max_position_embeddings = read.integer("max_position_embeddings", 2048);
   if (read.text("hidden_act", "silu") != "silu") read.fail("hidden_act", "silu");
   if (read.number("attention_dropout", 0.0) != 0.0) read.fail("attention_dropout", "0", "dropout is not supported");
-  config.rope_theta = read_theta(read, config.family, path);
+  read_rope(read, path, config);
+  read_own(read, config);
   read_layers(read, config);
   read_tokens(read, config);
   validate(config, path + ": config");
+  check_context(read, path, config);
   return config;
-}
-
-std::string to_hf_json(const ModelConfig& config, std::string_view dtype) {
-  const bool olmo3 = config.family == Family::kOlmo3;
-  const auto optional_token = [](const std::optional<int32_t>& id) { return id ? Json(*id) : Json(nullptr); };
-  Json json;
-  json["architectures"] = {olmo3 ? "Olmo3ForCausalLM" : "Olmo2ForCausalLM"};
-  json["attention_bias"] = config.attention_bias;
-  json["attention_dropout"] = 0.0;
-  json["bos_token_id"] = optional_token(config.bos_token_id);
-  json["dtype"] = dtype;
-  json["eos_token_id"] = nullptr;
-  if (config.eos_token_ids.size() == 1) json["eos_token_id"] = config.eos_token_ids[0];
-  if (config.eos_token_ids.size() > 1) json["eos_token_id"] = config.eos_token_ids;
-  json["head_dim"] = config.head_dim;
-  json["hidden_act"] = "silu";
-  json["hidden_size"] = config.d_model;
-  json["initializer_range"] = 0.02;
-  json["intermediate_size"] = config.d_ff;
-  if (olmo3) {
-    Json types = Json::array();
-    for (const LayerKind kind : config.layers) types.push_back(kind == LayerKind::kSliding ? "sliding_attention" : "full_attention");
-    json["layer_types"] = std::move(types);
-  }
-  json["max_position_embeddings"] = config.max_position_embeddings;
-  json["model_type"] = olmo3 ? "olmo3" : "olmo2";
-  json["num_attention_heads"] = config.n_heads;
-  json["num_hidden_layers"] = config.n_layers;
-  json["num_key_value_heads"] = config.n_kv_heads;
-  json["pad_token_id"] = optional_token(config.pad_token_id);
-  // As the shortest double with this float, so that 1e-6 does not become 9.99999997e-07.
-  json["rms_norm_eps"] = std::stod(fmt::format("{}", config.rms_norm_eps));
-  json["rope_scaling"] = nullptr;
-  json["rope_theta"] = config.rope_theta;
-  if (olmo3) json["sliding_window"] = config.window;
-  json["tie_word_embeddings"] = config.tie_word_embeddings;
-  json["use_cache"] = true;
-  json["vocab_size"] = config.vocab_size;
-  return json.dump(2) + "\n";
 }
 
 }  // namespace dz::model

@@ -27,7 +27,7 @@ void mlp_forward(const Pass& pass, const LayerWeights<T>& weights, const LayerAc
 }
 
 template <class T>
-void turn(const Pass& pass, int64_t heads, const T* x, const float* weight, T* y, float* rstd) {
+void turn(const Pass& pass, int64_t layer, int64_t heads, const T* x, const float* weight, T* y, float* rstd) {
   kernels::qk_norm_rope_forward<T>({.rows = pass.rows(),
                                     .heads = heads,
                                     .head_dim = pass.config.head_dim,
@@ -36,8 +36,8 @@ void turn(const Pass& pass, int64_t heads, const T* x, const float* weight, T* y
                                     .eps = pass.config.rms_norm_eps,
                                     .x = x,
                                     .weight = weight,
-                                    .cos = pass.cos,
-                                    .sin = pass.sin,
+                                    .cos = pass.rope.of(layer).cos.data(),
+                                    .sin = pass.rope.of(layer).sin.data(),
                                     .y = y,
                                     .rstd = rstd},
                                    pass.pool);
@@ -151,8 +151,8 @@ void mlp_backward(const Pass& pass, const LayerWeights<T>& weights, const LayerI
 
 // From the gradient after RoPE (f32) to the one at the projection's output; the norm's weight gradient on the way.
 template <class T>
-void turn_back(const Pass& pass, int64_t heads, size_t norm_index, float* dy, const T* x, const float* weight, const float* rstd, T* dx,
-               WeightGrads<T>& out) {
+void turn_back(const Pass& pass, int64_t layer, int64_t heads, size_t norm_index, float* dy, const T* x, const float* weight, const float* rstd,
+               T* dx, WeightGrads<T>& out) {
   kernels::qk_norm_rope_backward<T>({.rows = pass.rows(),
                                      .heads = heads,
                                      .head_dim = pass.config.head_dim,
@@ -161,8 +161,8 @@ void turn_back(const Pass& pass, int64_t heads, size_t norm_index, float* dy, co
                                      .x = x,
                                      .weight = weight,
                                      .rstd = rstd,
-                                     .cos = pass.cos,
-                                     .sin = pass.sin,
+                                     .cos = pass.rope.of(layer).cos.data(),
+                                     .sin = pass.rope.of(layer).sin.data(),
                                      .dx = dx},
                                     pass.pool);
   out.norm(norm_index, nullptr, dy, x, rstd);
@@ -191,8 +191,8 @@ void attention_block_backward(const Pass& pass, const LayerWeights<T>& weights, 
                                   .dv = grads.v},
                                  pass.pool);
   T* dq = grads.attention;  // no longer needed as the gradient of the attention's output
-  turn_back<T>(pass, config.n_heads, index.q_norm, grads.q_f32, acts.q, weights.q_norm, acts.q_rstd, dq, out);
-  turn_back<T>(pass, config.n_kv_heads, index.k_norm, grads.k_f32, acts.k, weights.k_norm, acts.k_rstd, grads.k, out);
+  turn_back<T>(pass, layer, config.n_heads, index.q_norm, grads.q_f32, acts.q, weights.q_norm, acts.q_rstd, dq, out);
+  turn_back<T>(pass, layer, config.n_kv_heads, index.k_norm, grads.k_f32, acts.k, weights.k_norm, acts.k_rstd, grads.k, out);
   out.matrix(index.q, d_model, q_width, dq, x);
   out.matrix(index.k, d_model, kv_width, grads.k, x);
   out.matrix(index.v, d_model, kv_width, grads.v, x);
@@ -240,8 +240,8 @@ void layer_forward(const Pass& pass, const LayerWeights<T>& weights, int64_t lay
   linear_forward<T>(pass.pool, rows, d_model, config.q_width(), x, weights.q, weights.q_bias, acts.q);
   linear_forward<T>(pass.pool, rows, d_model, config.kv_width(), x, weights.k, weights.k_bias, acts.k);
   linear_forward<T>(pass.pool, rows, d_model, config.kv_width(), x, weights.v, weights.v_bias, acts.v);
-  turn<T>(pass, config.n_heads, acts.q, weights.q_norm, acts.q_turned, acts.q_rstd);
-  turn<T>(pass, config.n_kv_heads, acts.k, weights.k_norm, acts.k_turned, acts.k_rstd);
+  turn<T>(pass, layer, config.n_heads, acts.q, weights.q_norm, acts.q_turned, acts.q_rstd);
+  turn<T>(pass, layer, config.n_kv_heads, acts.k, weights.k_norm, acts.k_turned, acts.k_rstd);
   kernels::attention_forward<T>({.shape = attention_shape(pass, layer),
                                  .q = acts.q_turned,
                                  .k = acts.k_turned - cached,

@@ -3,6 +3,7 @@
 
 #include "model/config.h"
 #include "model/lane_sums.h"
+#include "model/rope_tables.h"
 #include "model/weights.h"
 #include "model/workspace.h"
 
@@ -12,7 +13,7 @@ namespace dz::model {
 struct Pass {
   const ModelConfig& config;
   ThreadPool& pool;
-  const float *cos = nullptr, *sin = nullptr;  // [positions, head_dim / 2]
+  const RopeTables& rope;  // at least first_query + seq positions
   int64_t instances = 0, seq = 0;
   int64_t first_query = 0;  // tokens before these that the cache holds; then one instance
   const int32_t* first_visible = nullptr;

@@ -10,9 +10,9 @@
 #include "kernels/rows.h"
 #include "model/lane_sums.h"
 #include "model/layer.h"
+#include "model/rope_tables.h"
 #include "model/weights.h"
 #include "model/workspace.h"
-#include "numerics/rope.h"
 #include "numerics/sums.h"
 
 namespace dz::model {
@@ -44,22 +44,11 @@ LaneGroup whole_batch(int64_t instances, int64_t lanes) {
 template <class T>
 struct Transformer<T>::State {
   State(const ModelConfig& config_in, const Limits& limits_in, ThreadPool& pool_in)
-      : config(config_in),
-        limits(limits_in),
-        pool(pool_in),
-        work(config, limits),
-        sums(pool),
-        rope(numerics::make_rope_table(config.head_dim, config.rope_theta, limits.seq, config.rope_table)) {}
+      : config(config_in), limits(limits_in), pool(pool_in), work(config, limits), sums(pool), rope(config, limits.seq) {}
 
   Pass pass_of(const Batch& batch) {
     DZ_CHECK(!weights.empty(), "set_weights", "not called");
-    return {.config = config,
-            .pool = pool,
-            .cos = rope.cos.data(),
-            .sin = rope.sin.data(),
-            .instances = batch.instances,
-            .seq = batch.seq,
-            .first_visible = batch.first_visible};
+    return {.config = config, .pool = pool, .rope = rope, .instances = batch.instances, .seq = batch.seq, .first_visible = batch.first_visible};
   }
 
   // Leaves the input of each layer in work.residual and the normed output of the last in work.normed.
@@ -80,7 +69,7 @@ struct Transformer<T>::State {
   CastWeights<T> weights;
   Workspace<T> work;
   LaneSums sums;
-  numerics::RopeTable rope;
+  RopeTables rope;
 };
 
 template <class T>

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "numerics/constants.h"
 #include "train/init.h"
+#include "train/model_recipe.h"
 #include "train/yaml_reader.h"
 
 namespace dz::train {
@@ -155,22 +156,12 @@ void resolve(Config& config, const YamlReader& reader) {
   resolve_brief(recipe.data, reader);
   resolve_data(recipe, reader);
   refuse_unread_keys(recipe.data, reader);
-  model::ModelConfig& model = recipe.model;
-  if (model.n_kv_heads == 0) model.n_kv_heads = model.n_heads;
-  if (model.head_dim == 0) model.head_dim = model.d_model / model.n_heads;
-  const bool sliding = model.family == model::Family::kOlmo3 && recipe.full_every != 1;
-  if (!sliding) recipe.full_every = 1;
-  if (sliding && model.window < 1)
-    refuse(reader, "recipe.model.window", std::to_string(model.window), "at least 1: this model has sliding layers", "or full_every: 1");
-  model.set_window_pattern(recipe.full_every);
-  model.max_position_embeddings = recipe.data.sequence_length;
-  if (recipe.data.source == DataSource::kGenerated) model.eos_token_ids = {static_cast<int32_t>(recipe.data.eos_id)};
-  model::validate(model, reader.where("recipe.model"));
+  resolve_model(recipe, reader);
   complete_schedule(recipe.schedule, recipe.schedule_keys, recipe.steps, reader.where("recipe.schedule"));
   optim::check(recipe.adamw, reader.where("recipe.optimizer"));
   optim::check(recipe.skip_step, reader.where("recipe.optimizer.skip_step"));
   std::vector<std::string> names;
-  for (const model::ParameterSpec& spec : model::parameter_specs(model)) names.push_back(spec.name);
+  for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) names.push_back(spec.name);
   optim::decay_table(recipe.adamw, names, reader.where("recipe.optimizer"));
   recipe.skip_step.use_grad_norm = recipe.max_grad_norm > 0;
   if (config.topology.zero) refuse(reader, "topology.zero", "true", "false", "with one rank there is nothing to shard");

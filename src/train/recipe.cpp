@@ -2,37 +2,13 @@
 
 #include <algorithm>
 
+#include "train/model_recipe.h"
+
 namespace dz::train {
 namespace {
 
 constexpr double kMany = 1e15;  // more of anything than a run could count, and far from the edge of int64_t
 constexpr double kSizes = 1 << 24;
-
-void visit_model(FieldVisitor& visitor, Recipe& recipe) {
-  model::ModelConfig& model = recipe.model;
-  visitor.enter("model", "the shape of the network");
-  choice(visitor, {.key = "family", .help = "as Hugging Face's model_type"}, {"olmo2", "olmo3"}, model.family);
-  visitor.field({.key = "d_model", .help = "width of the residual stream", .least = 1, .most = kSizes, .required = true}, model.d_model);
-  visitor.field({.key = "n_layers", .help = "transformer blocks", .least = 1, .most = 4096, .required = true}, model.n_layers);
-  visitor.field({.key = "n_heads", .help = "query heads", .least = 1, .most = 65536, .required = true}, model.n_heads);
-  visitor.field({.key = "n_kv_heads", .help = "key and value heads; 0: n_heads", .least = 0, .most = 65536}, model.n_kv_heads);
-  visitor.field({.key = "head_dim", .help = "0: d_model / n_heads", .least = 0, .most = 256}, model.head_dim);
-  visitor.field({.key = "d_ff", .help = "width of the feed-forward layer", .least = 1, .most = kSizes, .required = true}, model.d_ff);
-  visitor.field({.key = "vocab_size", .help = "rows of the embedding", .least = 1, .most = kSizes, .required = true}, model.vocab_size);
-  visitor.field({.key = "window", .help = "keys that a sliding layer sees, itself included", .least = 0, .most = kMany}, model.window);
-  visitor.field({.key = "full_every", .help = "every n-th layer attends to everything; 0: none does", .least = 0, .most = 4096}, recipe.full_every);
-  visitor.field({.key = "rope_theta", .help = "base of the rotary frequencies", .least = 1, .most = 1e12}, model.rope_theta);
-  double eps = static_cast<double>(model.rms_norm_eps);
-  visitor.field({.key = "rms_norm_eps", .help = "under the root of every norm", .least = 0, .most = 1}, eps);
-  model.rms_norm_eps = static_cast<float>(eps);
-  visitor.field({.key = "attention_bias", .help = "q, k, v and o have a bias"}, model.attention_bias);
-  visitor.field({.key = "tie_word_embeddings", .help = "the head is the embedding"}, model.tie_word_embeddings);
-  visitor.leave();
-  visitor.enter("rope", "rotary embedding");
-  choice(visitor, {.key = "table", .help = "cos and sin of the float32 angle, as the reference, or of the exact one"}, {"reference", "exact"},
-         model.rope_table);
-  visitor.leave();
-}
 
 void visit_optimizer(FieldVisitor& visitor, Recipe& recipe) {
   visitor.enter("optimizer", "AdamW");

@@ -12,6 +12,7 @@
 #include "train/data_recipe.h"
 #include "train/divisor.h"
 #include "train/fields.h"
+#include "train/model_recipe.h"
 #include "train/schedule_keys.h"
 
 namespace dz::train {
@@ -27,7 +28,8 @@ struct Recipe {
   std::string numerics;
   DataRecipe data;
   model::ModelConfig model;
-  int64_t full_every = 4;  // of model: every n-th layer has full attention
+  int64_t full_every = 4;             // of model: every n-th layer has full attention
+  model::YarnScaling yarn = kNoYarn;  // of model, as given; factor 0: none
   optim::AdamWSettings adamw;
   double max_grad_norm = 1.0;
   optim::SkipStepSettings skip_step;

@@ -109,7 +109,7 @@ TYPED_TEST(RefRows, NormBackward) {
 
 TYPED_TEST(RefRows, QkNormRope) {
   const int64_t heads = 3, dim = 24, width = heads * dim, positions = 3, rows = 6;
-  const numerics::RopeTable table = numerics::make_rope_table(dim, 500000.0, positions, numerics::RopeTableKind::kReference);
+  const numerics::RopeTable table = numerics::make_rope_table({.head_dim = dim}, positions, numerics::RopeTableKind::kReference);
   Values values(5);
   const auto x = values.make<TypeParam>(rows * width, 2.0f);
   const auto weight = values.make<float>(width);
@@ -158,7 +158,7 @@ TYPED_TEST(RefRows, QkNormRope) {
 
 TYPED_TEST(RefRows, QkNormRopeOfOneRowAtItsPosition) {  // what decoding calls: the same bits as the row in the whole sequence
   const int64_t heads = 2, dim = 24, width = heads * dim, positions = 9;
-  const numerics::RopeTable table = numerics::make_rope_table(dim, 500000.0, positions, numerics::RopeTableKind::kReference);
+  const numerics::RopeTable table = numerics::make_rope_table({.head_dim = dim}, positions, numerics::RopeTableKind::kReference);
   Values values(6);
   const auto x = values.make<TypeParam>(positions * width);
   const auto weight = values.make<float>(width);

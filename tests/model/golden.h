@@ -13,7 +13,7 @@
 
 namespace dz::model::test {
 
-inline const char* const kVariants[] = {"base", "gqa", "head_dim", "tied", "bias", "olmo2"};
+inline const char* const kVariants[] = {"base", "gqa", "head_dim", "tied", "bias", "olmo2", "yarn"};
 
 inline fs::path golden(const std::string& name) { return fs::path(DZ_GOLDEN) / "model" / name; }
 

@@ -100,6 +100,9 @@ constexpr NamedFault kFaults[] = {
     {Fault::kInterleavedRope, "interleaved rope"},
     {Fault::kPreNorm, "norm before the sublayer"},
     {Fault::kInterleavedHeads, "gqa heads interleaved"},
+    {Fault::kYarnOnAllLayers, "yarn on all layers"},
+    {Fault::kNoAttentionFactor, "no attention factor"},
+    {Fault::kAttentionFactorSquared, "attention factor squared"},
 };
 
 std::vector<double> reference_logits(const ReferenceModel& model, const std::vector<int32_t>& tokens, size_t seq) {
@@ -131,6 +134,25 @@ TEST_P(Variant, MistakesAreCaught) {
     ++caught;
   }
   EXPECT_EQ(caught, faults.size());
+}
+
+TEST(YarnLayers, AllIsAnotherModel) {
+  LoadedModel model = load_model(golden("yarn"));
+  const GoldenFile expected("yarn/expected.safetensors");
+  const std::vector<int32_t> tokens = expected.tokens("T48.input_ids");
+  const Batch batch{.instances = 2, .seq = 48, .tokens = tokens.data()};
+  ThreadPool pool(2);
+  const auto logits = [&] {
+    Transformer<float> transformer(model.config, {.max_instances = 2, .seq = 48, .backward = false}, pool);
+    transformer.set_weights(model.parameters);
+    return logits_of(transformer, batch, model.config.vocab_size);
+  };
+  const std::vector<float> full = logits();
+  model.config.yarn_layers = YarnLayers::kAll;
+  const std::vector<float> all = logits();
+  EXPECT_LE(max_difference(full, expected.numbers("T48.logits")), kLogits);
+  EXPECT_LE(max_difference(all, expected.numbers("T48.logits_yarn_all_layers")), kLogits);
+  EXPECT_NEAR(max_difference(full, expected.numbers("T48.logits_yarn_all_layers")), 7.46, 0.01);
 }
 
 INSTANTIATE_TEST_SUITE_P(Goldens, Variant, ::testing::ValuesIn(kVariants), [](const auto& variant) { return std::string(variant.param); });

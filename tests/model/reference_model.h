@@ -24,7 +24,10 @@ enum class Fault {
   kGateUpSwapped,
   kInterleavedRope,
   kPreNorm,
-  kInterleavedHeads
+  kInterleavedHeads,
+  kYarnOnAllLayers,
+  kNoAttentionFactor,
+  kAttentionFactorSquared
 };
 
 class ReferenceModel {
@@ -40,7 +43,7 @@ class ReferenceModel {
     }
     if (fault == Fault::kWindowPlusOne) ++config_.window;
     if (fault == Fault::kWindowMinusOne) --config_.window;
-    if (fault == Fault::kNoWindow) config_.set_window_pattern(1);
+    if (fault == Fault::kNoWindow) config_.window = int64_t{1} << 30;  // which layers YaRN stretches stays
   }
 
   // A weight, to be moved by a finite difference.
@@ -109,10 +112,18 @@ class ReferenceModel {
     return y;
   }
 
-  Rows turned(const Rows& x, const Rows& weight, int64_t heads, int64_t seq) const {
+  numerics::RopeShape rope_of(int64_t layer) const {
+    numerics::RopeShape shape = config_.rope_of(layer);
+    if (fault_ == Fault::kYarnOnAllLayers) shape.yarn = config_.yarn;
+    if (shape.yarn && fault_ == Fault::kNoAttentionFactor) shape.yarn->attention_factor = 1;
+    if (shape.yarn && fault_ == Fault::kAttentionFactorSquared) shape.yarn->attention_factor *= shape.yarn->attention_factor;
+    return shape;
+  }
+
+  Rows turned(const Rows& x, const Rows& weight, int64_t layer, int64_t heads, int64_t seq) const {
     const int64_t dim = config_.head_dim, half = dim / 2;
     const Rows n = norm(x, weight, fault_ == Fault::kNormPerHead ? dim : heads * dim);
-    const numerics::RopeTable table = numerics::make_rope_table(dim, config_.rope_theta, seq, config_.rope_table);
+    const numerics::RopeTable table = numerics::make_rope_table(rope_of(layer), seq, config_.rope_table);
     const bool interleaved = fault_ == Fault::kInterleavedRope;
     Rows y(n.size());
     for (int64_t head = 0; head < seq * heads; ++head) {
@@ -133,8 +144,8 @@ class ReferenceModel {
     const auto project = [&](const char* which) {
       return linear(x, tensor(name + which + ".weight"), bias(name + which + ".bias"), config_.d_model);
     };
-    const Rows q = turned(project("q_proj"), tensor(name + "q_norm.weight"), config_.n_heads, seq);
-    const Rows k = turned(project("k_proj"), tensor(name + "k_norm.weight"), config_.n_kv_heads, seq);
+    const Rows q = turned(project("q_proj"), tensor(name + "q_norm.weight"), layer, config_.n_heads, seq);
+    const Rows k = turned(project("k_proj"), tensor(name + "k_norm.weight"), layer, config_.n_kv_heads, seq);
     const Rows v = project("v_proj");
     Rows y(static_cast<size_t>(seq * config_.q_width()));
     for (int64_t i = 0; i < seq; ++i) {

@@ -66,7 +66,7 @@ TEST(Rope, InverseFrequenciesHaveTheBitsOfTheReference) {
   const nlohmann::json golden = read_json("rope.json");
   ASSERT_GE(golden["head_dims"].size(), 10u);
   for (const auto& [dim, entry] : golden["head_dims"].items()) {
-    const std::vector<float> got = rope_inverse_frequencies(std::stoll(dim), 500000.0);
+    const std::vector<float> got = rope_inverse_frequencies({.head_dim = std::stoll(dim)});
     ASSERT_EQ(got.size(), entry["inv_freq_bits"].size());
     for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(std::bit_cast<uint32_t>(got[i]), parse_bits(entry["inv_freq_bits"][i])) << dim << " " << i;
   }
@@ -77,7 +77,7 @@ TEST(Rope, FloatAnglesAreNeededForTheBits) {
   const auto source = checkpoint::TensorSource::open(kGolden + "rope.safetensors");
   const auto expected = read_tensor<float>(source, "default.inv_freq");
   const auto exact = read_tensor<double>(source, "default.inv_freq64");
-  const std::vector<float> got = rope_inverse_frequencies(128, 500000.0);
+  const std::vector<float> got = rope_inverse_frequencies({.head_dim = 128});
   EXPECT_EQ(std::memcmp(got.data(), expected.data(), expected.size() * sizeof(float)), 0);
   int differ = 0;
   for (size_t i = 0; i < exact.size(); ++i) differ += static_cast<float>(exact[i]) != expected[i];
@@ -108,8 +108,8 @@ TableError error_at(const RopeTable& table, const checkpoint::TensorSource& sour
 TEST(Rope, TablesMatchTheReferenceAndFloat64) {
   const auto source = checkpoint::TensorSource::open(kGolden + "rope.safetensors");
   const auto positions = read_tensor<int64_t>(source, "positions");
-  const RopeTable reference = make_rope_table(128, 500000.0, 65536, RopeTableKind::kReference);
-  const RopeTable exact = make_rope_table(128, 500000.0, 65536, RopeTableKind::kExact);
+  const RopeTable reference = make_rope_table({.head_dim = 128}, 65536, RopeTableKind::kReference);
+  const RopeTable exact = make_rope_table({.head_dim = 128}, 65536, RopeTableKind::kExact);
   for (size_t row = 0; row < positions.size(); ++row) {
     const TableError as_reference = error_at(reference, source, row, positions[row]);
     const TableError as_exact = error_at(exact, source, row, positions[row]);
@@ -122,7 +122,7 @@ TEST(Rope, TablesMatchTheReferenceAndFloat64) {
 }
 
 TEST(Rope, NeighbouringPositionsDiffer) {  // in bf16 256 and 257 would be the same position
-  const RopeTable table = make_rope_table(128, 500000.0, 8192, RopeTableKind::kReference);
+  const RopeTable table = make_rope_table({.head_dim = 128}, 8192, RopeTableKind::kReference);
   for (size_t p = 1; p < 8192; ++p) {
     ASSERT_NE(std::memcmp(table.cos.data() + p * 64, table.cos.data() + (p - 1) * 64, 64 * sizeof(float)), 0) << p;
   }
