@@ -35,7 +35,7 @@ void resolve_yarn(Recipe& recipe, const YamlReader& reader) {
     throw ConfigError(Complaint{reader.where(std::string("recipe.rope.") + key), found, expected, ""});
   };
   if (yarn.factor == 0) {
-    if (yarn != kNoYarn) refuse("yarn", "other keys of yarn, but no factor", "factor: how many times longer the context is");
+    if (yarn != kNoYarn) refuse("yarn.factor", "0, beside other keys of yarn", "how many times longer the context is, as in 8");
     if (recipe.model.yarn_layers != model::YarnLayers::kFull) refuse("yarn_layers", "all", "this key only with recipe.rope.yarn.factor");
     return;
   }

@@ -122,9 +122,13 @@ TEST(Yarn, ScalesFrequenciesNotPositions) {  // positions that are divided and c
   const RopeShape plain{.head_dim = 128}, stretched = olmo3();
   const std::vector<double> before = exact_rope_inverse_frequencies(plain), after = exact_rope_inverse_frequencies(stretched);
   for (size_t i = 0; i < 64; ++i) {
-    if (i <= 18) EXPECT_EQ(after[i], before[i]) << i;
-    if (i >= 35) EXPECT_EQ(after[i], before[i] / 8) << i;
-    if (i > 18 && i < 35) EXPECT_TRUE(after[i] < before[i] && after[i] > before[i] / 8) << i;
+    if (i <= 18) {
+      EXPECT_EQ(after[i], before[i]) << i;
+    } else if (i >= 35) {
+      EXPECT_EQ(after[i], before[i] / 8) << i;
+    } else {
+      EXPECT_TRUE(after[i] < before[i] && after[i] > before[i] / 8) << i;
+    }
   }
   const RopeTable table = make_rope_table(stretched, 65536, RopeTableKind::kReference);
   for (const size_t position : {1u, 8191u, 8192u, 65535u})

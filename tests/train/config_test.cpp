@@ -202,6 +202,31 @@ TEST(Config, KeysOfOtherSourcesWithTheirDefaultsAreTaken) {
   EXPECT_EQ(message(text), "no ConfigError");
 }
 
+TEST(Config, YarnStretchesFullLayersAndIsPartOfTheIdentityOnlyWhenGiven) {
+  const Config plain = parse(kSmall);
+  EXPECT_FALSE(plain.recipe.model.yarn);
+  for (const auto& [key, value] : identify(plain.recipe, "d", "").fields) EXPECT_EQ(key.find("yarn"), std::string::npos) << key;
+
+  const std::vector<std::string> yarn = {"recipe.rope.yarn.factor=8", "recipe.rope.yarn.original_max_position_embeddings=16"};
+  const Config stretched = parse(kSmall, yarn);
+  ASSERT_TRUE(stretched.recipe.model.yarn);
+  EXPECT_EQ(stretched.recipe.model.yarn->attention_factor, 1.2079441541679836);
+  EXPECT_EQ(stretched.recipe.model.max_position_embeddings, 128);
+  EXPECT_FALSE(stretched.recipe.model.rope_of(2).yarn);
+  EXPECT_TRUE(stretched.recipe.model.rope_of(3).yarn);
+  EXPECT_NE(identify(stretched.recipe, "d", "").hash(), identify(plain.recipe, "d", "").hash());
+  const Config again = parse_config(recipe_yaml(stretched.recipe) + "run: {dir: a}\n", "again", "/", {});
+  EXPECT_EQ(identify(again.recipe, "d", "").hash(), identify(stretched.recipe, "d", "").hash());
+  EXPECT_EQ(again.recipe.model, stretched.recipe.model);
+
+  std::vector<std::string> all = yarn;
+  all.push_back("recipe.rope.yarn_layers=all");
+  EXPECT_TRUE(parse(kSmall, all).recipe.model.rope_of(2).yarn);
+  EXPECT_NE(message(kSmall, {"recipe.rope.yarn.beta_fast=16"}).find("recipe.rope.yarn.factor"), std::string::npos);
+  EXPECT_NE(message(kSmall, {"recipe.rope.yarn_layers=all"}).find("recipe.rope.yarn_layers"), std::string::npos);
+  EXPECT_NE(message(kSmall, {"recipe.rope.yarn.factor=0.5"}).find("recipe.rope.yarn.factor"), std::string::npos);
+}
+
 TEST(Config, HelpListsEveryKey) {
   const std::string help = config_help();
   for (const char* key : {"seed:", "sequence_length:", "rope_theta:", "sigma:", "z_loss:", "micro_batch:", "checkpoint_every:"})
