@@ -40,7 +40,9 @@ class Decoder {
 
 struct Sampling {
   double temperature = 0;  // 0: the largest logit, the lowest token of equals
+  int64_t top_k = 0;       // keep so many of the largest logits, and all equal to the last of them; 0: all
   double top_p = 1;        // keep the likeliest tokens that together reach this probability, at least one
+  double min_p = 0;        // keep tokens with at least this share of the likeliest one's probability
   uint64_t seed = 0;
 };
 
@@ -53,7 +55,7 @@ struct Candidate {
 };
 
 // The tokens that may follow and their probabilities, likeliest first (of equals the highest token); as transformers does it: temperature,
-// then top-p, then a softmax over what is left. Needs a temperature above 0. Logits of -inf have no part in it.
+// top-k, top-p, min-p, each on what the one before left, then a softmax. Needs a temperature above 0. Logits of -inf have no part in it.
 std::vector<Candidate> candidates(std::span<const float> logits, const Sampling& sampling);
 
 // Continues `prompt` by at most `max_tokens`; a token of `stop` ends the text and is the last one returned.

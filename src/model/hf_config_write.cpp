@@ -34,7 +34,7 @@ Json yarn_json(const YarnScaling& yarn) {
   return json;
 }
 
-bool needs_nesting(const ModelConfig& config) { return config.yarn && config.yarn_layers == YarnLayers::kAll && has_windows(config); }
+bool needs_nesting(const ModelConfig& config) { return config.yarn && config.yarn_layers == YarnLayers::kAll; }
 
 void write_rope(const ModelConfig& config, Json& json) {
   if (needs_nesting(config)) {

@@ -16,7 +16,23 @@ namespace {
 
 int32_t argmax(std::span<const float> logits) { return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()); }
 
-// Cuts the tail that top-p leaves out and makes the rest a distribution again. Sums run in order of the list: the same on every machine.
+// Of equals at the edge all stay: no rule of order is better than another there.
+void keep_top_k(std::vector<Candidate>& all, std::span<const float> logits, int64_t top_k) {
+  size_t count = static_cast<size_t>(top_k);
+  if (count == 0 || count >= all.size()) return;
+  const auto logit = [&](size_t place) { return logits[static_cast<size_t>(all[place].token)]; };
+  while (count < all.size() && logit(count) == logit(count - 1)) ++count;
+  all.resize(count);
+}
+
+void keep_min_p(std::vector<Candidate>& all, double min_p) {
+  const double least = min_p * all.front().probability;
+  size_t count = 1;
+  while (count < all.size() && all[count].probability >= least) ++count;
+  all.resize(count);
+}
+
+// Cuts the tail that top-p leaves out. Sums run in order of the list: the same on every machine.
 // 1 keeps all, also what is too small to move the sum.
 void keep_top_p(std::vector<Candidate>& all, double top_p) {
   double total = 0;
@@ -25,7 +41,13 @@ void keep_top_p(std::vector<Candidate>& all, double top_p) {
   size_t count = 0;
   while (count < all.size() && (count == 0 || top_p >= 1.0 || kept < top_p * total)) kept += all[count++].probability;
   all.resize(count);
-  for (Candidate& candidate : all) candidate.probability /= kept;
+}
+
+// Makes what is left a distribution again.
+void normalise(std::vector<Candidate>& all) {
+  double total = 0;
+  for (const Candidate& candidate : all) total += candidate.probability;
+  for (Candidate& candidate : all) candidate.probability /= total;
 }
 
 }  // namespace
@@ -37,6 +59,9 @@ void validate(const Sampling& sampling) {
   if (!(sampling.top_p > 0.0 && sampling.top_p <= 1.0)) {
     throw ConfigError(Complaint{"top-p", fmt::format("{}", sampling.top_p), "above 0, at most 1", ""});
   }
+  if (sampling.top_k < 0) throw ConfigError(Complaint{"top-k", fmt::format("{}", sampling.top_k), "0 (all tokens) or more", ""});
+  if (!(sampling.min_p >= 0.0 && sampling.min_p <= 1.0))
+    throw ConfigError(Complaint{"min-p", fmt::format("{}", sampling.min_p), "0 (all tokens) to 1", ""});
 }
 
 std::vector<Candidate> candidates(std::span<const float> logits, const Sampling& sampling) {
@@ -51,7 +76,10 @@ std::vector<Candidate> candidates(std::span<const float> logits, const Sampling&
   // in transformers, which sorts ascending and cuts from below.
   std::ranges::sort(all, std::greater{},
                     [&](const Candidate& candidate) { return std::pair(logits[static_cast<size_t>(candidate.token)], candidate.token); });
+  keep_top_k(all, logits, sampling.top_k);
   keep_top_p(all, sampling.top_p);
+  keep_min_p(all, sampling.min_p);
+  normalise(all);
   return all;
 }
 

@@ -1,9 +1,13 @@
 #include "train/model_recipe.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
+#include "model/named.h"
 #include "train/recipe.h"
 #include "train/yaml_reader.h"
 
@@ -12,6 +16,14 @@ namespace {
 
 constexpr double kMany = 1e15;
 constexpr double kSizes = 1 << 24;
+
+// Only where no shape is given yet: a recipe that is walked again keeps its own.
+void fill_in_name(Recipe& recipe) {
+  const std::optional<model::ModelConfig> named = model::named_model(recipe.model_name);
+  if (!named || recipe.model.d_model != 0) return;
+  recipe.model = *named;
+  recipe.full_every = named->family == model::Family::kOlmo3 ? 4 : 1;
+}
 
 void visit_yarn(FieldVisitor& visitor, model::YarnScaling& yarn) {
   visitor.enter("yarn", "reads a longer context than the model was trained on");
@@ -49,14 +61,17 @@ void resolve_yarn(Recipe& recipe, const YamlReader& reader) {
 void visit_model(FieldVisitor& visitor, Recipe& recipe) {
   model::ModelConfig& model = recipe.model;
   visitor.enter("model", "the shape of the network");
+  visitor.field({.key = "name", .help = "olmo3_190M, olmo3_7B, ...: the shape, which keys beside it change", .added = true}, recipe.model_name);
+  fill_in_name(recipe);
+  const bool unnamed = recipe.model_name.empty();
   choice(visitor, {.key = "family", .help = "as Hugging Face's model_type"}, {"olmo2", "olmo3"}, model.family);
-  visitor.field({.key = "d_model", .help = "width of the residual stream", .least = 1, .most = kSizes, .required = true}, model.d_model);
-  visitor.field({.key = "n_layers", .help = "transformer blocks", .least = 1, .most = 4096, .required = true}, model.n_layers);
-  visitor.field({.key = "n_heads", .help = "query heads", .least = 1, .most = 65536, .required = true}, model.n_heads);
+  visitor.field({.key = "d_model", .help = "width of the residual stream", .least = 1, .most = kSizes, .required = unnamed}, model.d_model);
+  visitor.field({.key = "n_layers", .help = "transformer blocks", .least = 1, .most = 4096, .required = unnamed}, model.n_layers);
+  visitor.field({.key = "n_heads", .help = "query heads", .least = 1, .most = 65536, .required = unnamed}, model.n_heads);
   visitor.field({.key = "n_kv_heads", .help = "key and value heads; 0: n_heads", .least = 0, .most = 65536}, model.n_kv_heads);
   visitor.field({.key = "head_dim", .help = "0: d_model / n_heads", .least = 0, .most = 256}, model.head_dim);
-  visitor.field({.key = "d_ff", .help = "width of the feed-forward layer", .least = 1, .most = kSizes, .required = true}, model.d_ff);
-  visitor.field({.key = "vocab_size", .help = "rows of the embedding", .least = 1, .most = kSizes, .required = true}, model.vocab_size);
+  visitor.field({.key = "d_ff", .help = "width of the feed-forward layer", .least = 1, .most = kSizes, .required = unnamed}, model.d_ff);
+  visitor.field({.key = "vocab_size", .help = "rows of the embedding", .least = 1, .most = kSizes, .required = unnamed}, model.vocab_size);
   visitor.field({.key = "window", .help = "keys that a sliding layer sees, itself included", .least = 0, .most = kMany}, model.window);
   visitor.field({.key = "full_every", .help = "every n-th layer attends to everything; 0: none does", .least = 0, .most = 4096}, recipe.full_every);
   visitor.field({.key = "rope_theta", .help = "base of the rotary frequencies", .least = 1, .most = 1e12}, model.rope_theta);
@@ -77,6 +92,11 @@ void visit_model(FieldVisitor& visitor, Recipe& recipe) {
 
 void resolve_model(Recipe& recipe, const YamlReader& reader) {
   model::ModelConfig& model = recipe.model;
+  if (!recipe.model_name.empty() && !model::named_model(recipe.model_name)) {
+    throw ConfigError(
+        Complaint{reader.where("recipe.model.name"), recipe.model_name, fmt::format("one of {}", fmt::join(model::model_names(), ", ")), ""});
+  }
+  recipe.model_name.clear();  // the shape is what counts, however it was given
   if (model.n_kv_heads == 0) model.n_kv_heads = model.n_heads;
   if (model.head_dim == 0) model.head_dim = model.d_model / model.n_heads;
   const bool sliding = model.family == model::Family::kOlmo3 && recipe.full_every != 1;

@@ -4,8 +4,10 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
+#include "checkpoint/safetensors.h"
 #include "cli/run.h"
 
 namespace dz {
@@ -153,6 +155,52 @@ TEST_F(GenerateVerb, SaysWhatIsWrong) {
   EXPECT_EQ(generate("").code, 64) << "no prompt";
   write_file_atomic(directory_ / "model.safetensors", "short");
   EXPECT_EQ(generate("--prompt x").code, 65);
+}
+
+std::string golden_ids(const checkpoint::TensorSource& source, const std::string& name, int64_t row) {
+  const checkpoint::StoredTensor& tensor = source.at(name);
+  std::vector<int64_t> values(static_cast<size_t>(tensor.elements()));
+  source.read(tensor, std::as_writable_bytes(std::span(values)));
+  const int64_t width = tensor.shape.back();
+  return nlohmann::json(std::vector<int64_t>(values.begin() + row * width, values.begin() + (row + 1) * width)).dump();
+}
+
+// A batch gives the tokens of transformers, and each line alone gives the same.
+TEST_F(TwoModels, GenerateContinuesIdsAsTransformers) {
+  const std::string ids = (directory_ / "ids").string(), options = " --ids " + ids + " --max-tokens 24 --dtype fp32 --json";
+  for (const char* name : {"gqa", "yarn", "olmo2"}) {
+    const auto expected = checkpoint::TensorSource::open(model(std::string(name) + "/expected.safetensors"));
+    std::string both;
+    for (const int64_t row : {0, 1}) {
+      std::string prompt = golden_ids(expected, "generate.prompt", row);
+      prompt = prompt.substr(1, prompt.size() - 2);
+      both += prompt + "\n";
+      write_file_atomic(directory_ / "ids", prompt + "\n");
+      const Outcome alone = deltazero("generate " + model(name) + options);
+      ASSERT_EQ(alone.code, 0) << alone.text;
+      const std::string wanted = R"({"sequences":[{"prompt":[)" + prompt + R"(],"tokens":)" + golden_ids(expected, "generate.tokens", row) + "}]}\n";
+      EXPECT_EQ(alone.text, wanted);
+    }
+    write_file_atomic(directory_ / "ids", both);
+    const nlohmann::json batch = nlohmann::json::parse(deltazero("generate " + model(name) + options).text)["sequences"];
+    ASSERT_EQ(batch.size(), 2u);
+    for (const size_t row : {0u, 1u}) EXPECT_EQ(batch[row]["tokens"].dump(), golden_ids(expected, "generate.tokens", static_cast<int64_t>(row)));
+  }
+}
+
+TEST_F(TwoModels, GenerateRefusesIdsThatAreNone) {
+  const std::string base = "generate " + model("gqa") + " --ids " + (directory_ / "ids").string() + " --max-tokens 2";
+  EXPECT_EQ(deltazero(base).code, 0);
+  EXPECT_EQ(deltazero(base + " --temperature 0.8 --top-k 5 --min-p 0.1").code, 0);
+  EXPECT_EQ(deltazero(base + " --top-k -1").code, 78);
+  EXPECT_EQ(deltazero(base + " --min-p 2").code, 78);
+  EXPECT_EQ(deltazero(base + " --prompt x").code, 64) << "both";
+  EXPECT_EQ(deltazero("generate " + model("gqa") + " --prompt x --json").code, 64);
+  for (const char* text : {"", "1 two 3\n", "1 96\n", "-1\n"}) {
+    write_file_atomic(directory_ / "ids", text);
+    EXPECT_EQ(deltazero(base).code, 65) << text;
+  }
+  EXPECT_EQ(deltazero("generate " + model("gqa") + " --ids nowhere").code, 66);
 }
 
 }  // namespace

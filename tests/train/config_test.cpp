@@ -227,6 +227,25 @@ TEST(Config, YarnStretchesFullLayersAndIsPartOfTheIdentityOnlyWhenGiven) {
   EXPECT_NE(message(kSmall, {"recipe.rope.yarn.factor=0.5"}).find("recipe.rope.yarn.factor"), std::string::npos);
 }
 
+TEST(Config, ANameFillsInTheShapeAndKeysBesideItChangeIt) {
+  const std::string shape = "d_model: 32, n_layers: 4, n_heads: 4, d_ff: 48, vocab_size: 64, window: 4";
+  const Recipe named = parse(with(shape, "name: olmo3_190M")).recipe;
+  EXPECT_EQ(model::num_params(named.model), 267'424'512);
+  EXPECT_EQ(named.model.window_of(2), 4096);
+  EXPECT_EQ(named.model.window_of(3), 0);
+  const Recipe written = parse(with(shape, "d_model: 768, n_layers: 12, n_heads: 12, d_ff: 3072, vocab_size: 100352, window: 4096")).recipe;
+  EXPECT_EQ(named.model, written.model);
+  EXPECT_EQ(identify(named, "d", "").hash(), identify(written, "d", "").hash()) << "the shape counts, not how it was given";
+  EXPECT_EQ(parse_config(recipe_yaml(named) + "run: {dir: a}\n", "again", "/", {}).recipe.model, named.model);
+
+  const Recipe changed = parse(with(shape, "name: olmo2_190M, vocab_size: 100278, n_layers: 2")).recipe;
+  EXPECT_EQ(changed.model.vocab_size, 100278);
+  EXPECT_EQ(changed.model.n_layers, 2);
+  EXPECT_EQ(changed.model.layers.size(), 2u);
+  EXPECT_EQ(changed.model.window_of(0), 0);
+  EXPECT_NE(message(with(shape, "name: olmo3_8B")).find("recipe.model"), std::string::npos);
+}
+
 TEST(Config, HelpListsEveryKey) {
   const std::string help = config_help();
   for (const char* key : {"seed:", "sequence_length:", "rope_theta:", "sigma:", "z_loss:", "micro_batch:", "checkpoint_every:"})
