@@ -123,5 +123,38 @@ TEST(ParityFile, GradientsOfAnotherModelAreRefusedByName) {
   EXPECT_NE(complaint_of("gqa/grads.safetensors", {1}).find("one token"), std::string::npos);
 }
 
+// Any byte of the header as another: pairs, an error that names the file, or nothing to compare; never a crash or memory that the file does
+// not justify.
+TEST(ParityFile, ADamagedHeaderIsAnErrorAtMost) {
+  const model::ModelConfig config = model::load_config(golden("gqa"));
+  const Folder folder;
+  Tensors()
+      .add("x.input_ids", "I32", {1, 2}, std::vector<int32_t>{1, 2})
+      .add("x.logits", "F32", {1, 2, kVocab}, Floats(2 * kVocab))
+      .add("x.hidden.1", "F32", {1, 2, kWidth}, Floats(2 * kWidth))
+      .write(folder / "whole.safetensors");
+  const std::string whole = read_file(folder / "whole.safetensors");
+  const size_t header = 8 + static_cast<size_t>(whole[0]) % 256 + 256 * (static_cast<size_t>(whole[1]) % 256);
+  int accepted = 0, refused = 0;
+  for (size_t at = 0; at < header; ++at) {
+    for (const char other : {'9', '"', 'I'}) {
+      std::string damaged = whole;
+      damaged[at] = other;
+      File file = File::create(folder / "damaged.safetensors");
+      file.write(damaged);
+      file.close();
+      try {
+        const GoldenFile golden_file(folder / "damaged.safetensors", config);
+        for (const GoldenPair& pair : golden_file.pairs()) EXPECT_LE(golden_file.tokens(pair).size(), 300u);
+        ++accepted;
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(accepted, 10);
+  EXPECT_GT(refused, 200);
+}
+
 }  // namespace
 }  // namespace dz::eval::test
