@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/rows.h"
 #include "model/layer.h"
@@ -18,6 +19,33 @@ namespace {
 // Rows of a prompt that are computed at once: enough to keep the matrix products busy, and a bound on the memory of activations.
 constexpr int64_t kMaxRows = 256;
 
+// Keys and values of one layer. A sliding layer keeps the tiles that its window still touches and lets the rest go, so its memory does not grow
+// with the sequence; rows are found at their absolute position less `first`, a multiple of the attention tile, and no tile before it is ever read.
+template <class T>
+struct LayerCache {
+  LayerCache(int64_t capacity, int64_t window_in, int64_t width_in)
+      : window(window_in), width(width_in), rows(window > 0 ? std::min(capacity, window + kernels::kAttentionTile + 2 * kMaxRows) : capacity) {
+    keys.resize(static_cast<size_t>(rows * width));
+    values.resize(static_cast<size_t>(rows * width));
+  }
+
+  // Makes room for `count` rows behind the `length` that the sequence has.
+  void reserve(int64_t length, int64_t count) {
+    if (length + count <= first + rows) return;
+    const int64_t next = std::max<int64_t>(0, length - window + 1) / kernels::kAttentionTile * kernels::kAttentionTile;
+    DZ_CHECK(window > 0 && length + count <= next + rows, "rows", rows, "length", length, "new", count);
+    for (std::vector<T>* of : {&keys, &values}) std::copy(of->begin() + (next - first) * width, of->begin() + (length - first) * width, of->begin());
+    first = next;
+  }
+
+  T* key(int64_t position) { return keys.data() + (position - first) * width; }
+  T* value(int64_t position) { return values.data() + (position - first) * width; }
+
+  int64_t window, width, rows;
+  int64_t first = 0;            // position of row 0
+  std::vector<T> keys, values;  // [rows, width]
+};
+
 }  // namespace
 
 template <class T>
@@ -28,10 +56,7 @@ struct Decoder<T>::State {
         pool(pool_in),
         work(config, {.max_instances = 1, .seq = std::min(capacity, kMaxRows), .head_chunk_rows = 32, .backward = false}),
         rope(config, capacity) {
-    for (int64_t i = 0; i < config.n_layers; ++i) {
-      keys.emplace_back(static_cast<size_t>(capacity * config.kv_width()));
-      values.emplace_back(static_cast<size_t>(capacity * config.kv_width()));
-    }
+    for (int64_t i = 0; i < config.n_layers; ++i) caches.emplace_back(capacity, config.window_of(i), config.kv_width());
   }
 
   // Leaves the residual stream after the last layer in work.residual.back().
@@ -44,7 +69,7 @@ struct Decoder<T>::State {
   CastWeights<T> weights;
   Workspace<T> work;
   RopeTables rope;
-  std::vector<std::vector<T>> keys, values;  // a layer: [capacity, kv_width]
+  std::vector<LayerCache<T>> caches;  // one a layer
   int64_t length = 0;
 };
 
@@ -56,8 +81,9 @@ void Decoder<T>::State::forward(std::span<const int32_t> tokens) {
   for (int64_t i = 0; i < config.n_layers; ++i) {
     const size_t at = static_cast<size_t>(i);
     LayerActivations<T> acts = work.of_layer(i);
-    acts.k_turned = keys[at].data() + length * config.kv_width();
-    acts.v = values[at].data() + length * config.kv_width();
+    caches[at].reserve(length, pass.seq);
+    acts.k_turned = caches[at].key(length);
+    acts.v = caches[at].value(length);
     layer_forward<T>(pass, weights.layers[at], i, work.residual[at], acts, work.silu, work.residual[at + 1], false);
   }
   length += pass.seq;
@@ -101,6 +127,7 @@ void Decoder<T>::set_weights(const Parameters& parameters) {
 template <class T>
 void Decoder<T>::reset() {
   state_->length = 0;
+  for (LayerCache<T>& cache : state_->caches) cache.first = 0;
 }
 
 template <class T>

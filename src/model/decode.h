@@ -15,8 +15,8 @@ class ThreadPool;
 
 namespace dz::model {
 
-// Remembers the keys and values of one sequence, so that a new token costs one row. The logits are, bit for bit, those of a forward pass
-// over the whole sequence: no order of a sum depends on how many rows are computed at once. T: bf16 or float.
+// Remembers the keys and values of one sequence, so that a new token costs one row; a sliding layer only those of its window. The logits are, bit for
+// bit, those of a forward pass over the whole sequence: no order of a sum depends on how many rows are computed at once. T: bf16 or float.
 template <class T>
 class Decoder {
  public:

@@ -51,6 +51,34 @@ TYPED_TEST(Decoding, CachedStepsGiveTheBitsOfAFullPass) {
   }
 }
 
+// So far that a sliding layer lets go of keys several times, in steps that end anywhere in a tile.
+TYPED_TEST(Decoding, SlidingLayersForgetWhatIsBehindTheirWindow) {
+  constexpr int64_t kLong = 1500;
+  for (const int64_t window : {1, 13, 64, 130}) {
+    ModelConfig config = awkward_config(false, false);
+    config.window = window;
+    config.yarn = YarnScaling{.factor = 4, .original_max_position_embeddings = 300, .attention_factor = 1.14};
+    const Parameters parameters = lively_parameters(config);
+    const SyntheticBatch batch(1, kLong, config.vocab_size);
+    ThreadPool pool(2);
+    Transformer<TypeParam> whole(config, {.seq = kLong, .backward = false}, pool);
+    whole.set_weights(parameters);
+    const std::vector<float> wanted = logits_of(whole, {.instances = 1, .seq = kLong, .tokens = batch.tokens.data()}, config.vocab_size);
+    Decoder<TypeParam> decoder(config, kLong, pool);
+    decoder.set_weights(parameters);
+    for (int round = 0; round < 2; ++round) {
+      decoder.reset();
+      int64_t step = 1;
+      for (int64_t at = 0; at < kLong; step = step * 7 % 311) {
+        const int64_t count = std::min(step, kLong - at);
+        const std::span<const float> got = decoder.append({batch.tokens.data() + at, static_cast<size_t>(count)});
+        at += count;
+        ASSERT_EQ(std::memcmp(got.data(), wanted.data() + (static_cast<size_t>(at) - 1) * got.size(), got.size_bytes()), 0) << window << " " << at;
+      }
+    }
+  }
+}
+
 TYPED_TEST(Decoding, APromptLongerThanItsPieces) {
   const ModelConfig config = awkward_config(false, false);
   const Parameters parameters = lively_parameters(config);
