@@ -163,6 +163,10 @@ void resolve(Config& config, const YamlReader& reader) {
   std::vector<std::string> names;
   for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) names.push_back(spec.name);
   optim::decay_table(recipe.adamw, names, reader.where("recipe.optimizer"));
+  if (recipe.init_moments.exp_avg.empty() != recipe.init_moments.exp_avg_sq.empty()) {
+    const bool first = recipe.init_moments.exp_avg.empty();
+    refuse(reader, first ? "recipe.init_moments.exp_avg" : "recipe.init_moments.exp_avg_sq", "nothing", "a file: both moments are given, or none");
+  }
   recipe.skip_step.use_grad_norm = recipe.max_grad_norm > 0;
   if (config.topology.zero) refuse(reader, "topology.zero", "true", "false", "with one rank there is nothing to shard");
 }
@@ -204,14 +208,15 @@ std::string recipe_yaml(const Recipe& recipe) {
 std::string topology_yaml(const Topology& topology) { return to_yaml(flatten("topology", topology)); }
 std::string run_yaml(const RunSettings& run) { return to_yaml(flatten("run", run)); }
 
-Identity identify(const Recipe& recipe, const std::string& data_digest, const std::string& init_digest) {
+Identity identify(const Recipe& recipe, const std::string& data_digest, const std::string& init_digest, const std::string& moments_digest) {
   Identity identity{flatten("recipe", recipe, Flattener(flatten("recipe", Recipe{})))};
   // A path is no part of the identity: what it leads to is.
   for (auto& [key, value] : identity.fields) {
     if (key == "recipe.init" && !is_init_method(recipe.init)) value = "model";
   }
   identity.fields.emplace_back("recipe.data.digest", data_digest);
-  if (!init_digest.empty()) identity.fields.emplace_back("recipe.init.digest", init_digest);
+  if (!init_digest.empty()) identity.fields.emplace_back(kInitDigest, init_digest);
+  if (!moments_digest.empty()) identity.fields.emplace_back(kMomentsDigest, moments_digest);
   return identity;
 }
 

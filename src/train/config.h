@@ -29,7 +29,11 @@ struct Identity {
   std::string hash() const;  // SHA-256 over "key=value\n"
 };
 
-Identity identify(const Recipe& recipe, const std::string& data_digest, const std::string& init_digest);
+// Keys of what initial weights and moments from files are; absent when they are not from files.
+inline constexpr const char* kInitDigest = "recipe.init.digest";
+inline constexpr const char* kMomentsDigest = "recipe.init_moments.digest";
+
+Identity identify(const Recipe& recipe, const std::string& data_digest, const std::string& init_digest, const std::string& moments_digest = "");
 std::string to_json(const Identity& identity);
 Identity parse_identity(std::string_view json, const std::string& where);  // CheckpointError
 

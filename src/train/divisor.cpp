@@ -13,6 +13,12 @@ std::vector<int64_t> divisors(const data::Batch& batch, int64_t ranks) {
   return sums;
 }
 
+std::vector<double> sums_by_rank(std::span<const double> sums, int64_t ranks) {
+  std::vector<double> by_rank(static_cast<size_t>(ranks), 0.0);
+  for (size_t row = 0; row < sums.size(); ++row) by_rank[row % by_rank.size()] += sums[row];
+  return by_rank;
+}
+
 }  // namespace
 
 std::vector<float> loss_weights(const data::Batch& batch, Divisor divisor, int64_t ranks) {
@@ -31,13 +37,17 @@ std::vector<float> loss_weights(const data::Batch& batch, Divisor divisor, int64
 
 double mean_loss(const data::Batch& batch, std::span<const double> sums, Divisor divisor, int64_t ranks) {
   DZ_CHECK(static_cast<int64_t>(sums.size()) == batch.instances, "sums", sums.size(), "instances", batch.instances);
-  std::vector<double> by_rank(divisor == Divisor::kGlobal ? 1 : static_cast<size_t>(ranks), 0.0);
-  for (size_t row = 0; row < sums.size(); ++row) by_rank[row % by_rank.size()] += sums[row];
-  if (divisor == Divisor::kGlobal) return batch.labels > 0 ? by_rank[0] / static_cast<double>(batch.labels) : 0.0;
-  const std::vector<int64_t> parts = divisors(batch, ranks);
+  if (divisor == Divisor::kGlobal) return batch.labels > 0 ? sums_by_rank(sums, 1)[0] / static_cast<double>(batch.labels) : 0.0;
   double mean = 0;
-  for (size_t rank = 0; rank < by_rank.size(); ++rank) mean += parts[rank] > 0 ? by_rank[rank] / static_cast<double>(parts[rank]) : 0.0;
+  for (const double own : rank_losses(batch, sums, ranks)) mean += own;
   return mean / static_cast<double>(ranks);
+}
+
+std::vector<double> rank_losses(const data::Batch& batch, std::span<const double> sums, int64_t ranks) {
+  std::vector<double> means = sums_by_rank(sums, ranks);
+  const std::vector<int64_t> parts = divisors(batch, ranks);
+  for (size_t rank = 0; rank < means.size(); ++rank) means[rank] = parts[rank] > 0 ? means[rank] / static_cast<double>(parts[rank]) : 0.0;
+  return means;
 }
 
 }  // namespace dz::train

@@ -21,4 +21,7 @@ std::vector<float> loss_weights(const data::Batch& batch, Divisor divisor, int64
 // The loss, from the sum over each instance's tokens: [instances]. Zero for a batch without a target.
 double mean_loss(const data::Batch& batch, std::span<const double> sums, Divisor divisor, int64_t ranks);
 
+// The mean of each virtual rank by its own divisor, [ranks]: what that rank of OLMo-core would report.
+std::vector<double> rank_losses(const data::Batch& batch, std::span<const double> sums, int64_t ranks);
+
 }  // namespace dz::train

@@ -15,10 +15,11 @@ std::string init_weights(const Recipe& recipe, TrainState& state, ThreadPool& po
     model::init_parameters(recipe.seed, state.parameters, pool);
     return "";
   }
-  const fs::path directory = model::model_directory(recipe.init);
+  std::error_code ignored;
+  const fs::path directory = fs::is_regular_file(recipe.init, ignored) ? fs::path(recipe.init) : model::model_directory(recipe.init);
   const model::Parameters loaded = model::load_parameters(directory, recipe.model);
   std::copy(loaded.arena().begin(), loaded.arena().end(), state.parameters.arena().begin());
-  progress.note("init    weights of " + directory.string() + "; moments 0, step 0");
+  progress.note("init    weights of " + directory.string() + (recipe.init_moments.exp_avg.empty() ? "; moments 0, step 0" : "; step 0"));
   return checkpoint::digest_tensors(state.parameters.views(), pool).total.hex();
 }
 

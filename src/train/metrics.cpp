@@ -12,6 +12,21 @@ using Json = nlohmann::ordered_json;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+double share(int64_t part, int64_t whole) { return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0; }
+
+// One list a figure, by rank.
+Json ranks_json(const StepReport& report) {
+  Json loss = Json::array(), z_loss = Json::array(), masked_labels = Json::array(), masked_instances = Json::array();
+  const int64_t length = report.instances > 0 ? report.tokens / report.instances : 0;
+  for (const RankReport& rank : report.ranks) {
+    loss.push_back(number(static_cast<double>(rank.loss)));
+    z_loss.push_back(number(static_cast<double>(rank.z_loss)));
+    masked_labels.push_back(share(rank.instances * length - rank.labels, rank.instances * length));
+    masked_instances.push_back(share(rank.filtered, rank.instances));
+  }
+  return {{"loss", loss}, {"z_loss", z_loss}, {"masked_labels", masked_labels}, {"masked_instances", masked_instances}};
+}
+
 // The step of a whole line, or -1.
 int64_t step_of(std::string_view line) {
   const Json parsed = Json::parse(line, nullptr, false);
@@ -36,12 +51,17 @@ std::string to_json_line(const StepReport& report) {
   line["loss_olmo_core"] = number(static_cast<double>(report.loss_olmo_core));
   line["labels"] = report.labels;
   line["filtered"] = report.filtered;
+  line["masked_labels"] = share(report.tokens - report.labels, report.tokens);
+  line["masked_instances"] = share(report.filtered, report.instances);
   line["z_loss"] = number(static_cast<double>(report.z_loss));
   line["grad_norm"] = number(static_cast<double>(report.grad_norm));
   line["grad_norm_hex"] = hex_float(report.grad_norm);
   line["lr"] = report.lr;
+  line["adam_step"] = report.adam_step;
   line["skipped"] = report.skipped;
   if (report.skipped) line["skip_reason"] = report.skip_reason;
+  if (!report.fault.empty()) line["fault"] = report.fault;
+  if (!report.ranks.empty()) line["ranks"] = ranks_json(report);
   line["tokens"] = report.tokens;
   line["tokens_total"] = report.tokens_total;
   line["seconds"] = report.seconds;

@@ -4,12 +4,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "checkpoint/digest.h"
 
 namespace dz::train {
+
+// What one virtual rank of the olmo-core divisor would report (train/divisor.h).
+struct RankReport {
+  float loss = 0, z_loss = 0;        // by its own divisor
+  int64_t labels = 0, filtered = 0;  // targets; filtered instances
+  int64_t instances = 0;
+};
 
 struct StepReport {
   int64_t step = 0;
@@ -19,7 +27,11 @@ struct StepReport {
   float loss_global = 0, loss_olmo_core = 0;  // by either divisor (train/divisor.h)
   int64_t labels = 0;                         // targets of the batch
   int64_t filtered = 0;                       // instances without a target because a filter took them
-  double lr = 0;                              // that this step used
+  int64_t instances = 0;
+  std::vector<RankReport> ranks;  // empty unless the recipe has virtual ranks, at most kLoggedRanks of them
+  double lr = 0;                  // that this step used
+  int64_t adam_step = 0;          // updates done, this one included
+  std::string fault;              // the DZ_FAULT that struck this step
   bool skipped = false;
   std::string skip_reason;
   int64_t tokens = 0;  // of the batch
@@ -29,6 +41,8 @@ struct StepReport {
   Digest128 batch_digest;
   std::optional<checkpoint::StateDigests> digests;  // after this step
 };
+
+inline constexpr int64_t kLoggedRanks = 64;  // the lines of a run with more would be tens of kilobytes
 
 // "0x1.34a2p+2"; "nan", "inf", "-inf".
 std::string hex_float(float value);

@@ -22,6 +22,8 @@ void visit_optimizer(FieldVisitor& visitor, Recipe& recipe) {
   visitor.field({.key = "eps", .help = "added to the root of the second moment", .least = 0, .most = 1}, recipe.adamw.eps);
   visitor.field({.key = "weight_decay", .help = "times the rate, each step", .least = 0, .most = 1e3}, recipe.adamw.weight_decay);
   visitor.field({.key = "no_decay", .help = "names of tensors without decay; * and ? match anything"}, recipe.adamw.no_decay);
+  visitor.field({.key = "initial_step", .help = "Adam's step before the first update", .least = 0, .most = kMany, .added = true},
+                recipe.initial_step);
   visitor.field({.key = "max_grad_norm", .help = "clip the gradient to this norm; 0: do not", .least = 0, .most = 1e30}, recipe.max_grad_norm);
   visitor.enter("skip_step", "leave out updates that stand out");
   visitor.field({.key = "enabled", .help = "false: only steps that are not finite"}, recipe.skip_step.enabled);
@@ -43,7 +45,11 @@ void visit(FieldVisitor& visitor, Recipe& recipe) {
   visitor.field({.key = "batch", .help = "instances a step", .least = 1, .most = kSizes, .required = true}, recipe.batch);
   visitor.field({.key = "dtype", .help = "of the compute; state is f32", .allowed = {"bf16", "fp32"}}, recipe.dtype);
   visitor.field({.key = "lanes", .help = "chains that a batch's gradient is cut into: a power of two", .least = 1, .most = 65536}, recipe.lanes);
-  visitor.field({.key = "init", .help = "random, or a model directory to start from (moments zero)"}, recipe.init);
+  visitor.field({.key = "init", .help = "random, or a model directory or .safetensors file to start from"}, recipe.init);
+  visitor.enter("init_moments", "what Adam starts with, as a stage that goes on from another: both, or none for zeros");
+  visitor.field({.key = "exp_avg", .help = ".safetensors file, a tensor for each weight", .is_path = true}, recipe.init_moments.exp_avg);
+  visitor.field({.key = "exp_avg_sq", .help = "the second moments", .is_path = true}, recipe.init_moments.exp_avg_sq);
+  visitor.leave();
   visitor.field({.key = "numerics", .help = "the numerics contract"}, recipe.numerics);
   visit(visitor, recipe.data);
   visit_model(visitor, recipe);

@@ -17,6 +17,11 @@
 
 namespace dz::train {
 
+// Adam's moments that a run starts with: safetensors files with a tensor for each weight; both or none.
+struct InitMoments {
+  std::string exp_avg, exp_avg_sq;
+};
+
 // Everything that decides the bits. Its hash, with the digests of the data and of initial weights, is the identity of the run.
 struct Recipe {
   uint64_t seed = 0;
@@ -24,7 +29,8 @@ struct Recipe {
   int64_t batch = 0;           // instances a step
   std::string dtype = "bf16";  // of the compute; weights, moments and gradients are f32
   int64_t lanes = 8;
-  std::string init = "random";  // or a model directory
+  std::string init = "random";  // or a model directory, or a .safetensors file
+  InitMoments init_moments;
   std::string numerics;
   DataRecipe data;
   model::ModelConfig model;
@@ -32,6 +38,7 @@ struct Recipe {
   int64_t full_every = 4;             // of model: every n-th layer has full attention
   model::YarnScaling yarn = kNoYarn;  // of model, as given; factor 0: none
   optim::AdamWSettings adamw;
+  int64_t initial_step = 0;  // Adam's step before the first update
   double max_grad_norm = 1.0;
   optim::SkipStepSettings skip_step;
   int64_t max_consecutive_skips = 64;  // then training has diverged; 0: never

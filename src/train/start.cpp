@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "train/init.h"
+#include "train/init_moments.h"
 
 namespace dz::train {
 namespace {
@@ -61,9 +62,12 @@ void resume(const checkpoint::Checkpoint& newest, const TrainOptions& options, c
             TrainState& state, Progress& progress) {
   const std::string where = (newest.path / "identity.json").string();
   const Identity run = parse_identity(checkpoint::read_side_file(newest, "identity.json"), where);
-  // Initial weights are not read again: the run is past them. Their digest is taken over.
+  // Initial weights and moments are not read again: the run is past them. Their digests are taken over.
+  const Recipe& recipe = options.config.recipe;
   for (const auto& field : run.fields) {
-    if (field.first == "recipe.init.digest" && !is_init_method(options.config.recipe.init)) start.identity.fields.push_back(field);
+    const bool weights = field.first == kInitDigest && !is_init_method(recipe.init);
+    const bool moments = field.first == kMomentsDigest && !recipe.init_moments.exp_avg.empty();
+    if (weights || moments) start.identity.fields.push_back(field);
   }
   std::vector<std::string> changed_data;
   if (value_of(run, kDataDigest) != value_of(start.identity, kDataDigest) && newest.has("data.json"))
@@ -131,7 +135,8 @@ Start start_run(const TrainOptions& options, const TrainingData& data, const Run
     fork(options, start, state, progress);
   } else {
     const std::string init_digest = init_weights(recipe, state, pool, progress);
-    if (!init_digest.empty()) start.identity.fields.emplace_back("recipe.init.digest", init_digest);
+    start.identity = identify(recipe, data.dataset->digest(), init_digest, load_init_moments(recipe, state, pool, progress));
+    state.adam_step = recipe.initial_step;
   }
   return start;
 }

@@ -118,6 +118,30 @@ int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
   return tree.root();
 }
 
+void Stepper::report_losses(const data::Batch& batch, const Sums& sums, StepReport& report) const {
+  const int64_t ranks = recipe_.divisor_ranks;
+  report.loss = static_cast<float>(mean_loss(batch, sums.ce, recipe_.loss_divisor, ranks));
+  report.z_loss = static_cast<float>(mean_loss(batch, sums.z, recipe_.loss_divisor, ranks) * recipe_.z_loss);
+  report.loss_global = static_cast<float>(mean_loss(batch, sums.ce, Divisor::kGlobal, ranks));
+  report.loss_olmo_core = static_cast<float>(mean_loss(batch, sums.ce, Divisor::kOlmoCore, ranks));
+  report.labels = batch.labels;
+  report.instances = batch.instances;
+  report.filtered = std::count(batch.filtered.begin(), batch.filtered.end(), uint8_t{1});
+  if (recipe_.loss_divisor != Divisor::kOlmoCore || ranks == 1 || ranks > kLoggedRanks) return;
+  const std::vector<double> ce = rank_losses(batch, sums.ce, ranks), z = rank_losses(batch, sums.z, ranks);
+  report.ranks.resize(static_cast<size_t>(ranks));
+  for (size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    report.ranks[rank].loss = static_cast<float>(ce[rank]);
+    report.ranks[rank].z_loss = static_cast<float>(z[rank] * recipe_.z_loss);
+  }
+  for (size_t row = 0; row < batch.row_labels.size(); ++row) {
+    RankReport& rank = report.ranks[row % report.ranks.size()];
+    ++rank.instances;
+    rank.labels += batch.row_labels[row];
+    rank.filtered += batch.filtered[row];
+  }
+}
+
 StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
   DZ_CHECK(batch.step == state.step + 1 && batch.instances >= 1, "batch.step", batch.step, "state.step", state.step);
   StepReport report{.step = batch.step, .tokens = batch.instances * batch.sequence_length};
@@ -130,13 +154,11 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
   const int slot = accumulate(batch, sums);
   model::Parameters& gradient = *slots_[static_cast<size_t>(slot)];
   model::finish_tied_gradient(gradient, pool_);
-  const auto mean = [&](const std::vector<double>& of, Divisor divisor) { return mean_loss(batch, of, divisor, recipe_.divisor_ranks); };
-  report.loss = static_cast<float>(mean(sums.ce, recipe_.loss_divisor));
-  report.z_loss = static_cast<float>(mean(sums.z, recipe_.loss_divisor) * recipe_.z_loss);
-  report.loss_global = static_cast<float>(mean(sums.ce, Divisor::kGlobal));
-  report.loss_olmo_core = static_cast<float>(mean(sums.ce, Divisor::kOlmoCore));
-  report.labels = batch.labels;
-  report.filtered = std::count(batch.filtered.begin(), batch.filtered.end(), uint8_t{1});
+  report_losses(batch, sums, report);
+  if (fault_ && fault_->strikes(batch.step)) {
+    fault_->apply(gradient);
+    report.fault = fault_->text;
+  }
 
   // May it be used?
   std::vector<optim::GradientView> views;
@@ -153,6 +175,7 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
     update(state, gradient, optim::clip_coefficient(report.grad_norm, static_cast<float>(recipe_.max_grad_norm)), report.lr);
     ++state.adam_step;
   }
+  report.adam_step = state.adam_step;
   busy_[static_cast<size_t>(slot)] = false;
   state.step = batch.step;
   state.tokens += report.tokens;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "model/parameters.h"
 #include "model/transformer.h"
 #include "optim/skip_step.h"
+#include "train/gradient_fault.h"
 #include "train/metrics.h"
 #include "train/recipe.h"
 
@@ -20,7 +22,7 @@ struct TrainState {
   explicit TrainState(const Recipe& recipe);
   model::Parameters parameters, exp_avg, exp_avg_sq;
   int64_t step = 0;       // steps done; the next is step + 1
-  int64_t adam_step = 0;  // updates done: skipped steps do not count
+  int64_t adam_step = 0;  // updates done, from recipe.optimizer.initial_step on: skipped steps do not count
   int64_t tokens = 0;     // read so far
   optim::SkipStep guard;
 };
@@ -35,6 +37,9 @@ class Stepper {
   // The peak of memory is fixed here: activations of the largest micro-batch and one gradient for each open node of the lane tree.
   Stepper(const Recipe& recipe, const Topology& topology, ThreadPool& pool);
   ~Stepper();
+
+  // For tests: breaks the gradient of some steps. Their reports name it.
+  void set_fault(std::optional<GradientFault> fault) { fault_ = std::move(fault); }
 
   // Does step state.step + 1. A skipped step changes only step, tokens and the guard's window.
   StepReport step(TrainState& state, const data::Batch& batch);
@@ -51,6 +56,7 @@ class Stepper {
   const std::vector<parallel::MicroBatch>& plan_of(int64_t instances);
   // The gradient of the whole batch, in the slot that is returned, and its loss.
   int accumulate(const data::Batch& batch, Sums& sums);
+  void report_losses(const data::Batch& batch, const Sums& sums, StepReport& report) const;
   int free_slot();
   void update(TrainState& state, const model::Parameters& gradient, float clip, double lr);
 
@@ -63,6 +69,7 @@ class Stepper {
   std::vector<std::unique_ptr<model::Parameters>> slots_;
   std::vector<bool> busy_;
   std::vector<double> decays_;
+  std::optional<GradientFault> fault_;
 };
 
 }  // namespace dz::train

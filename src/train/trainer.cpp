@@ -32,6 +32,7 @@ class Trainer {
   Trainer(TrainOptions options, const LandmarkHook& landmark)
       : options_(std::move(options)),
         landmark_(landmark),
+        fault_(gradient_fault_of_environment(options_.config.recipe.model)),
         pool_(thread_count(options_.config.topology)),
         directory_(options_.config.run.dir, options_.fresh, notes_),
         data_(open_data(options_.config.recipe, {.cache = directory_.cache(), .override_data = options_.override_data}, pool_)),
@@ -74,6 +75,7 @@ class Trainer {
     Signals signals(run_settings().stop_on_signal);
     const Topology& topology = options_.config.topology;
     Stepper stepper(recipe(), topology, pool_);
+    stepper.set_fault(fault_);
     data::Loader loader(data_.dataset, data_.order,
                         {.threads = static_cast<int>(topology.loader_threads),
                          .prefetch = static_cast<int>(topology.prefetch),
@@ -163,25 +165,27 @@ class Trainer {
   }
 
   std::string environment() const {
-    const nlohmann::ordered_json json{{"deltazero", DZ_VERSION},
-                                      {"numerics", recipe().numerics},
-                                      {"isa", kernels::name_of(kernels::active().isa)},
-                                      {"threads", pool_.threads()},
-                                      {"cpu", kernels::cpu_name()},
-                                      {"cores", std::thread::hardware_concurrency()},
-                                      {"compiler", __VERSION__},
-                                      {"peak_gflops", std::round(peak_ / 1e9)},
-                                      {"recipe", start_.identity.hash()}};
+    nlohmann::ordered_json json{{"deltazero", DZ_VERSION},
+                                {"numerics", recipe().numerics},
+                                {"isa", kernels::name_of(kernels::active().isa)},
+                                {"threads", pool_.threads()},
+                                {"cpu", kernels::cpu_name()},
+                                {"cores", std::thread::hardware_concurrency()},
+                                {"compiler", __VERSION__},
+                                {"peak_gflops", std::round(peak_ / 1e9)},
+                                {"recipe", start_.identity.hash()}};
+    if (fault_) json["fault"] = fault_->text;
     return json.dump(1) + "\n";
   }
 
   std::string start_line() const {
-    return nlohmann::ordered_json{{"step", state_.step},
-                                  {"isa", kernels::name_of(kernels::active().isa)},
-                                  {"threads", pool_.threads()},
-                                  {"micro_batch", options_.config.topology.micro_batch},
-                                  {"loader_threads", options_.config.topology.loader_threads}}
-        .dump();
+    nlohmann::ordered_json json{{"step", state_.step},
+                                {"isa", kernels::name_of(kernels::active().isa)},
+                                {"threads", pool_.threads()},
+                                {"micro_batch", options_.config.topology.micro_batch},
+                                {"loader_threads", options_.config.topology.loader_threads}};
+    if (fault_) json["fault"] = fault_->text;
+    return json.dump();
   }
 
   void describe() {
@@ -200,6 +204,7 @@ class Trainer {
                                short_count(static_cast<double>(model::num_params(recipe().model))), recipe().batch, recipe().data.sequence_length,
                                with_commas(tokens), recipe().lanes, std::min(options_.config.topology.micro_batch, recipe().batch)));
     describe_recipe();
+    if (fault_) progress_.note("fault   " + fault_->text + " (DZ_FAULT, a switch for tests): this run is not what its recipe says");
     int64_t available = 0;
     for (const data::DatasetSource& source : data_.dataset->sources()) available += source.tokens;
     progress_.note(
@@ -228,6 +233,7 @@ class Trainer {
 
   TrainOptions options_;
   const LandmarkHook& landmark_;
+  std::optional<GradientFault> fault_;
   std::vector<std::string> notes_;
   ThreadPool pool_;
   RunDirectory directory_;
