@@ -58,7 +58,7 @@ std::map<int64_t, std::string> batch_digests(const fs::path& path) {
 
 void check_tokens(const fs::path& run, const TrainingData& data, const Recipe& recipe, Audit& audit) {
   const std::map<int64_t, std::string> digests = batch_digests(run / "metrics.jsonl");
-  const data::BatchChange change = batch_change(recipe);
+  const data::BatchChange change = batch_change(recipe, data.dataset->vocabulary());
   for (int64_t step = audit.first_step; step <= audit.last_step; ++step) {
     if (audit.difference && audit.difference->step <= step) return;
     const data::Batch batch = data::make_batch(*data.dataset, *data.order, step, recipe.data.document_masks, change);

@@ -61,6 +61,7 @@ void visit(FieldVisitor& visitor, Recipe& recipe) {
          recipe.loss_divisor);
   visitor.field({.key = "divisor_ranks", .help = "olmo-core: its ranks, whoever carries the run", .least = 1, .most = 1e6, .added = true},
                 recipe.divisor_ranks);
+  visitor.field({.key = "mask_padding", .help = "targets that are the pad token have no weight", .added = true}, recipe.mask_padding);
   visitor.leave();
 }
 

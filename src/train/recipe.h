@@ -47,6 +47,7 @@ struct Recipe {
   double z_loss = 1e-5;
   Divisor loss_divisor = Divisor::kGlobal;
   int64_t divisor_ranks = 1;  // of the olmo-core divisor: virtual ones
+  bool mask_padding = false;  // targets that are the pad token have no weight
 };
 
 // Instances of the largest batch, warm-up included.

@@ -14,6 +14,7 @@
 #include "kernels/cpu.h"
 #include "kernels/peak.h"
 #include "kernels/table.h"
+#include "train/deviations.h"
 #include "train/signals.h"
 #include "train/start.h"
 
@@ -80,7 +81,7 @@ class Trainer {
                         {.threads = static_cast<int>(topology.loader_threads),
                          .prefetch = static_cast<int>(topology.prefetch),
                          .intra_document = recipe().data.document_masks,
-                         .change = batch_change(recipe())});
+                         .change = batch_change(recipe(), data_.dataset->vocabulary())});
     double save_seconds = 0;
     while (state_.step < last) {
       const double begin = now();
@@ -204,6 +205,7 @@ class Trainer {
                                short_count(static_cast<double>(model::num_params(recipe().model))), recipe().batch, recipe().data.sequence_length,
                                with_commas(tokens), recipe().lanes, std::min(options_.config.topology.micro_batch, recipe().batch)));
     describe_recipe();
+    for (const std::string& line : describe_deviations(recipe())) progress_.note("recipe  " + line);
     if (fault_) progress_.note("fault   " + fault_->text + " (DZ_FAULT, a switch for tests): this run is not what its recipe says");
     int64_t available = 0;
     for (const data::DatasetSource& source : data_.dataset->sources()) available += source.tokens;

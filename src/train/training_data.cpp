@@ -10,6 +10,7 @@
 #include "data/index.h"
 #include "data/kind_fingerprints.h"
 #include "data/loader_state.h"
+#include "data/pad_targets.h"
 #include "data/skipped_order.h"
 #include "data/vsl_order.h"
 #include "data/warm_up.h"
@@ -210,11 +211,21 @@ std::vector<std::string> data_differences(const std::string& then, const Trainin
   return data::file_differences(then, now.manifest_json);
 }
 
-data::BatchChange batch_change(const Recipe& recipe) {
+data::BatchChange batch_change(const Recipe& recipe, const data::Vocabulary& vocabulary) {
   const std::vector<Stage> stages = parse_stages(recipe.data.warm_up.sequence_length, "recipe.data.warm_up.sequence_length");
-  if (stages.empty()) return nullptr;
+  if (recipe.mask_padding && vocabulary.pad_id < 0) {
+    throw ConfigError(Complaint{.where = "recipe.loss.mask_padding",
+                                .found = "true",
+                                .expected = "false for data without a pad token",
+                                .hint = "or its id as recipe.data.tokens.pad_id"});
+  }
+  if (stages.empty() && !recipe.mask_padding) return nullptr;
+  const int64_t pad = recipe.mask_padding ? vocabulary.pad_id : -1;
   const data::WarmUpMode mode = data::parse_warm_up_mode(recipe.data.warm_up.mode, "recipe.data.warm_up.mode");
-  return [stages, mode](data::Batch& batch) { data::shorten(batch, value_at(stages, batch.step, batch.sequence_length), mode); };
+  return [stages, mode, pad](data::Batch& batch) {
+    if (pad >= 0) data::mask_pad_targets(batch, static_cast<int32_t>(pad));
+    if (!stages.empty()) data::shorten(batch, value_at(stages, batch.step, batch.sequence_length), mode);
+  };
 }
 
 }  // namespace dz::train

@@ -44,7 +44,8 @@ void verify(const TrainingData& data, ThreadPool& pool);
 // One line for each thing in which the data now differs from the data of a run (`manifest_json` of then); empty when nothing does.
 std::vector<std::string> data_differences(const std::string& then, const TrainingData& now, const std::string& where);
 
-// What sequence-length warm-up does to a batch of the recipe; null without one.
-data::BatchChange batch_change(const Recipe& recipe);
+// What the recipe does to a batch after it was read: pad targets masked, sequence-length warm-up; null when nothing. ConfigError when it
+// masks padding and the vocabulary has no pad.
+data::BatchChange batch_change(const Recipe& recipe, const data::Vocabulary& vocabulary);
 
 }  // namespace dz::train
