@@ -34,7 +34,7 @@ struct Recipe {
   std::string numerics;
   DataRecipe data;
   model::ModelConfig model;
-  std::string model_name;  // of model: a name fills in its shape and is then forgotten
+  std::string model_name;             // of model: a name fills in its shape and is then forgotten
   int64_t full_every = 4;             // of model: every n-th layer has full attention
   model::YarnScaling yarn = kNoYarn;  // of model, as given; factor 0: none
   optim::AdamWSettings adamw;
