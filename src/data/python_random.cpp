@@ -9,46 +9,9 @@
 
 namespace dz::data {
 
-PythonRandom::PythonRandom(const BigSeed& seed) : next_(state_.size()) {
-  const std::vector<uint32_t>& key = seed.words();
-  const size_t size = state_.size();
-  state_[0] = 19650218u;
-  const auto folded = [&](size_t i) { return state_[i - 1] ^ (state_[i - 1] >> 30); };
-  for (size_t i = 1; i < size; ++i) state_[i] = 1812433253u * folded(i) + static_cast<uint32_t>(i);
-  size_t i = 1;
-  const auto advance = [&] {
-    if (++i < size) return;
-    state_[0] = state_[size - 1];
-    i = 1;
-  };
-  for (size_t round = 0, j = 0; round < std::max(size, key.size()); ++round, j = (j + 1) % key.size()) {
-    state_[i] = (state_[i] ^ (folded(i) * 1664525u)) + key[j] + static_cast<uint32_t>(j);
-    advance();
-  }
-  for (size_t round = 1; round < size; ++round) {
-    state_[i] = (state_[i] ^ (folded(i) * 1566083941u)) - static_cast<uint32_t>(i);
-    advance();
-  }
-  state_[0] = 0x80000000u;
-}
+PythonRandom::PythonRandom(const BigSeed& seed) : engine_(seed.words()) {}
 
-void PythonRandom::refill() {
-  const size_t size = state_.size();
-  for (size_t i = 0; i < size; ++i) {
-    const uint32_t pair = (state_[i] & 0x80000000u) | (state_[(i + 1) % size] & 0x7fffffffu);
-    state_[i] = state_[(i + 397) % size] ^ (pair >> 1) ^ (pair & 1 ? 0x9908b0dfu : 0u);
-  }
-  next_ = 0;
-}
-
-uint32_t PythonRandom::next32() {
-  if (next_ == state_.size()) refill();
-  uint32_t value = state_[next_++];
-  value ^= value >> 11;
-  value ^= (value << 7) & 0x9d2c5680u;
-  value ^= (value << 15) & 0xefc60000u;
-  return value ^ (value >> 18);
-}
+uint32_t PythonRandom::next32() { return engine_.next(); }
 
 uint64_t PythonRandom::getrandbits(int bits) {
   DZ_CHECK(bits >= 0 && bits <= 64, "bits", bits);

@@ -2,13 +2,13 @@
 // files and documents (CPython 3.9 and later: Modules/_randommodule.c, Lib/random.py).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "data/big_seed.h"
+#include "numerics/mt19937.h"
 
 namespace dz::data {
 
@@ -30,10 +30,7 @@ class PythonRandom {
   std::vector<int64_t> sample(int64_t count, int64_t picks);
 
  private:
-  void refill();
-
-  std::array<uint32_t, 624> state_{};
-  size_t next_ = 0;
+  numerics::Mt19937 engine_;
 };
 
 }  // namespace dz::data

@@ -4,17 +4,14 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/thread_pool.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/store.h"
 #include "kernels/state.h"
-#include "numerics/philox.h"
 
 namespace dz::model {
 namespace {
 
 constexpr size_t kAlign = 16;  // floats: tensors begin at cache lines
-constexpr double kInitStd = 0.02;
 
 std::string to_text(const Shape& shape) {
   std::string text = "[";
@@ -73,23 +70,6 @@ void finish_tied_gradient(Parameters& gradients, ThreadPool& pool) {
   if (!gradients.has_tied_head()) return;
   const std::span<float> embedding = gradients.tensor(gradients.index_of("model.embed_tokens.weight"));
   kernels::add({.count = static_cast<int64_t>(embedding.size()), .a = embedding.data(), .b = gradients.head().data()}, pool);
-}
-
-void init_parameters(uint64_t seed, Parameters& parameters, ThreadPool& pool) {
-  constexpr int64_t kGrain = 4096;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const ParameterSpec& spec = parameters.specs()[i];
-    const std::span<float> values = parameters.tensor(i);
-    if (spec.kind == ParameterKind::kNorm || spec.kind == ParameterKind::kBias) {
-      std::ranges::fill(values, spec.kind == ParameterKind::kNorm ? 1.0f : 0.0f);
-      continue;
-    }
-    const numerics::RandomStream stream(seed, spec.name);
-    pool.parallel_ranges(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
-      numerics::fill_truncated_normal(stream, kInitStd, static_cast<uint64_t>(begin),
-                                      values.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
-    });
-  }
 }
 
 Parameters load_parameters(const fs::path& directory, const ModelConfig& config) {

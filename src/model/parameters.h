@@ -49,10 +49,6 @@ class Parameters {
 // After the lane tree, before the norm: embedding = head + embedding, when the model is tied; else nothing.
 void finish_tied_gradient(Parameters& gradients, ThreadPool& pool);
 
-// `recipe.init: deltazero`: matrices and the embedding from a normal of standard deviation 0.02 cut at three of them (as OLMo-core), norms 1,
-// biases 0. The value of an element depends on seed, name and index only (docs/numerics.md, "Randomness").
-void init_parameters(uint64_t seed, Parameters& parameters, ThreadPool& pool);
-
 // Reads model.safetensors, or the shards of model.safetensors.index.json, in `directory` (bf16 or f32). Exactly the tensors of the model must
 // be there: DataError naming the one that is missing, left over, or of another shape or type. Nothing is allocated before that is known.
 // The bytes of a native checkpoint are checked against its manifest: CheckpointError.

@@ -184,8 +184,10 @@ double cos(double x) {
   return quadrant == 1 || quadrant == 2 ? -value : value;
 }
 
-double inverse_normal(double p) {
-  if (!(p > 0.0 && p < 1.0)) return p == 0.0 ? -kInf : p == 1.0 ? kInf : kNan;
+namespace {
+
+// The quantile at 1/2 + q; `tail` is 1/2 - |q|.
+double quantile(double q, double tail) {
   static constexpr double kA[] = {2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
                                   1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0};
   static constexpr double kB[] = {5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
@@ -198,14 +200,26 @@ double inverse_normal(double p) {
                                   2.96560571828504891230e-1, 1.78482653991729133580e0,  5.46378491116411436990e0,  6.65790464350110377720e0};
   static constexpr double kF[] = {2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
                                   1.48753612908506148525e-2,  1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0};
-  const double q = p - 0.5;
   if (std::fabs(q) <= 0.425) {
     const double r = 0.180625 - q * q;
     return q * polynomial(kA, r) / polynomial(kB, r);
   }
-  const double r = std::sqrt(-log(q < 0.0 ? p : 1.0 - p));
+  const double r = std::sqrt(-log(tail));
   const double value = r <= 5.0 ? polynomial(kC, r - 1.6) / polynomial(kD, r - 1.6) : polynomial(kE, r - 5.0) / polynomial(kF, r - 5.0);
   return q < 0.0 ? -value : value;
+}
+
+}  // namespace
+
+double inverse_normal(double p) {
+  if (!(p > 0.0 && p < 1.0)) return p == 0.0 ? -kInf : p == 1.0 ? kInf : kNan;
+  const double q = p - 0.5;
+  return quantile(q, q < 0.0 ? p : 1.0 - p);
+}
+
+double inverse_erf(double x) {
+  if (!(std::fabs(x) < 1.0)) return x == 1.0 ? kInf : x == -1.0 ? -kInf : kNan;
+  return quantile(0.5 * x, 0.5 * (1.0 - std::fabs(x))) * 0x1.6a09e667f3bcdp-1;
 }
 
 }  // namespace dz::numerics

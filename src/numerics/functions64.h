@@ -17,5 +17,7 @@ double cos(double x);
 // Phi^-1(p), the quantile of the standard normal distribution, relative error about 1e-15; +-inf at 0 and 1, NaN outside.
 // Rational functions of M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988).
 double inverse_normal(double p);
+// The x of erf(x) = y, the same way, also for small y; +-inf at +-1, NaN outside.
+double inverse_erf(double y);
 
 }  // namespace dz::numerics

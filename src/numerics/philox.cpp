@@ -47,6 +47,8 @@ float RandomStream::truncated_normal(uint64_t index, double std) const {
   return static_cast<float>(std * inverse_normal(kPhiMinus3 + uniform(index) * kPhiSpan3));
 }
 
+float RandomStream::normal(uint64_t index, double std) const { return static_cast<float>(std * inverse_normal(uniform(index))); }
+
 void fill_truncated_normal(const RandomStream& stream, double std, uint64_t first_index, std::span<float> out) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = stream.truncated_normal(first_index + i, std);
 }

@@ -25,6 +25,8 @@ class RandomStream {
 
   // Normal with standard deviation `std`, truncated at 3 of them: float(std * Phi^-1(Phi(-3) + u (Phi(3) - Phi(-3)))).
   float truncated_normal(uint64_t index, double std) const;
+  // The same without the cut: float(std * Phi^-1(u)).
+  float normal(uint64_t index, double std) const;
 
  private:
   PhiloxKey key_;

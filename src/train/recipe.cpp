@@ -45,7 +45,11 @@ void visit(FieldVisitor& visitor, Recipe& recipe) {
   visitor.field({.key = "batch", .help = "instances a step", .least = 1, .most = kSizes, .required = true}, recipe.batch);
   visitor.field({.key = "dtype", .help = "of the compute; state is f32", .allowed = {"bf16", "fp32"}}, recipe.dtype);
   visitor.field({.key = "lanes", .help = "chains that a batch's gradient is cut into: a power of two", .least = 1, .most = 65536}, recipe.lanes);
-  visitor.field({.key = "init", .help = "random, or a model directory or .safetensors file to start from"}, recipe.init);
+  visitor.field({.key = "init", .help = "random, torch, normal, normalized, fan_in, llama, llama_depth, or a model directory or .safetensors file"},
+                recipe.init);
+  choice(visitor, {.key = "init_stream", .help = "random numbers of a method: ours, or torch's from 2.12 on, or before", .added = true},
+         {"keyed", "torch", "torch-erfinv"}, recipe.init_stream);
+  visitor.field({.key = "init_seed", .help = "of a method; -1: seed", .least = -1, .most = kMany, .added = true}, recipe.init_seed);
   visitor.enter("init_moments", "what Adam starts with, as a stage that goes on from another: both, or none for zeros");
   visitor.field({.key = "exp_avg", .help = ".safetensors file, a tensor for each weight", .is_path = true}, recipe.init_moments.exp_avg);
   visitor.field({.key = "exp_avg_sq", .help = "the second moments", .is_path = true}, recipe.init_moments.exp_avg_sq);

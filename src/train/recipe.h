@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/init.h"
 #include "optim/adamw.h"
 #include "optim/schedules.h"
 #include "optim/skip_step.h"
@@ -29,7 +30,9 @@ struct Recipe {
   int64_t batch = 0;           // instances a step
   std::string dtype = "bf16";  // of the compute; weights, moments and gradients are f32
   int64_t lanes = 8;
-  std::string init = "random";  // or a model directory, or a .safetensors file
+  std::string init = "random";  // a method (train/init.h), a model directory, or a .safetensors file
+  model::InitStream init_stream = model::InitStream::kKeyed;
+  int64_t init_seed = -1;  // -1: seed
   InitMoments init_moments;
   std::string numerics;
   DataRecipe data;

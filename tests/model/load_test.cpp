@@ -11,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "checkpoint/store.h"
 #include "model/golden.h"
+#include "model/init.h"
 #include "model/synthetic.h"
 
 namespace dz::model::test {

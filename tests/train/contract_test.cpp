@@ -5,6 +5,7 @@
 
 #include "data/orders.h"
 #include "kernels/table.h"
+#include "model/init.h"
 #include "runs.h"
 
 namespace dz::train::test {

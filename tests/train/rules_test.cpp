@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "checkpoint/store.h"
 #include "data/orders.h"
+#include "model/init.h"
 #include "model/transformer.h"
 #include "runs.h"
 
