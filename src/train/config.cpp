@@ -52,7 +52,7 @@ void resolve_data(const Recipe& recipe, const YamlReader& reader) {
   demand(DataSource::kFiles, !data.files.empty(), "files", "a list of token files", "");
   demand(DataSource::kMix, !data.mix.file.empty(), "mix.file", "a mix file: label,path a line", "");
   demand(DataSource::kMix, !data.mix.tokenizer.empty(), "mix.tokenizer", "an identifier, as in allenai/dolma2-tokenizer", "");
-  demand(DataSource::kMixture, !data.mixture.empty(), "mixture", "a file of source ratios", "docs/data.md, "Mixtures"");
+  demand(DataSource::kMixture, !data.mixture.empty(), "mixture", "a file of source ratios", "docs/data.md, \"Mixtures\"");
   if (data.source == DataSource::kGenerated && data.generated.tokens < data.sequence_length) {
     refuse(reader, "recipe.data.generated.tokens", std::to_string(data.generated.tokens),
            fmt::format("at least recipe.data.sequence_length ({})", data.sequence_length));
