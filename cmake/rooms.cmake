@@ -67,7 +67,7 @@ function(dz_tests name)
     DZ_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden" DZ_SOURCE="${PROJECT_SOURCE_DIR}" DZ_BINARY="$<TARGET_FILE:deltazero>"
     DZ_SANITIZED=${sanitized})
   target_link_libraries(test_${name} PRIVATE dz_cli nlohmann_json::nlohmann_json GTest::gtest_main)
-  if(name STREQUAL cli OR name STREQUAL train)
+  if(name STREQUAL cli OR name STREQUAL train OR name STREQUAL convert)
     add_dependencies(test_${name} deltazero)
   endif()
   if(name STREQUAL kernels)

@@ -75,6 +75,28 @@ Digest128 tensor_digest(std::string_view name, const Shape& shape, std::span<con
   return xxh3_128(bytes);
 }
 
+void TensorDigester::add(std::span<const float> values) {
+  constexpr auto kBlock = static_cast<size_t>(kDigestBlock);
+  while (!values.empty()) {
+    if (rest_.empty() && values.size() >= kBlock) {
+      blocks_.push_back(block_digest(values.first(kBlock)));
+      values = values.subspan(kBlock);
+      continue;
+    }
+    const size_t count = std::min(values.size(), kBlock - rest_.size());
+    rest_.insert(rest_.end(), values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));
+    values = values.subspan(count);
+    if (rest_.size() < kBlock) continue;
+    blocks_.push_back(block_digest(rest_));
+    rest_.clear();
+  }
+}
+
+Digest128 TensorDigester::finish(std::string_view name, const Shape& shape) {
+  if (!rest_.empty()) blocks_.push_back(block_digest(rest_));
+  return tensor_digest(name, shape, blocks_);
+}
+
 TensorsDigest digest_tensors(std::span<const TensorView> tensors, ThreadPool& pool) {
   std::vector<std::vector<Digest128>> blocks(tensors.size());
   for (size_t t = 0; t < tensors.size(); ++t) blocks[t].resize(static_cast<size_t>(block_count(tensors[t])));

@@ -27,6 +27,17 @@ Digest128 block_digest(std::span<const float> block);
 // A tensor from the digests of all its blocks, wherever they were computed.
 Digest128 tensor_digest(std::string_view name, const Shape& shape, std::span<const Digest128> blocks);
 
+// The same for a tensor that passes by in pieces of any length.
+class TensorDigester {
+ public:
+  void add(std::span<const float> values);
+  Digest128 finish(std::string_view name, const Shape& shape);  // ends it
+
+ private:
+  std::vector<Digest128> blocks_;
+  std::vector<float> rest_;  // fewer than a block
+};
+
 struct NamedDigest {
   std::string name;
   Digest128 digest;

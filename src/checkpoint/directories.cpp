@@ -16,6 +16,8 @@
 namespace dz::checkpoint {
 namespace {
 
+fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
 fs::path hidden(const fs::path& directory, const char* kind) {
   return directory.parent_path() / ("." + directory.filename().string() + "." + kind + "-" + std::to_string(::getpid()));
 }
@@ -68,8 +70,8 @@ int lock_directory(const fs::path& directory) {
 
 }  // namespace
 
-TemporaryDirectory::TemporaryDirectory(const fs::path& checkpoints, int64_t step) : path_(hidden(checkpoints / step_name(step), "tmp")) {
-  dz::create_directories(checkpoints);
+TemporaryDirectory::TemporaryDirectory(const fs::path& target) : target_(target), path_(hidden(target, "tmp")) {
+  if (target.has_parent_path()) dz::create_directories(target.parent_path());
   fault_point(path_);
   std::error_code ignored;
   fs::remove_all(path_, ignored);  // of this process number: an earlier save that could not clean up, or a process long dead
@@ -88,20 +90,21 @@ TemporaryDirectory::~TemporaryDirectory() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-void TemporaryDirectory::publish(const fs::path& target) {
+void TemporaryDirectory::publish() {
   sync_or_throw(path_);
   std::error_code ignored;
-  if (fs::exists(target, ignored)) return replace(target);
-  rename_or_throw(path_, target);
+  if (fs::exists(target_, ignored)) return replace();
+  rename_or_throw(path_, target_);
   published_ = true;
-  sync_or_throw(target.parent_path());
+  sync_or_throw(parent_of(target_));
 }
 
-void TemporaryDirectory::replace(const fs::path& target) {
+void TemporaryDirectory::replace() {
+  const fs::path& target = target_;
   fault_point(target);
   if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
     published_ = true;  // now path_ is the replaced checkpoint; it stays until the exchange is on disk
-    sync_or_throw(target.parent_path());
+    sync_or_throw(parent_of(target));
     try_remove_tree(path_);
     return;
   }
@@ -111,8 +114,25 @@ void TemporaryDirectory::replace(const fs::path& target) {
   rename_or_throw(target, old);
   rename_or_throw(path_, target);
   published_ = true;
-  sync_or_throw(target.parent_path());
+  sync_or_throw(parent_of(target));
   try_remove_tree(old);
+}
+
+void clean_leftovers_of(const fs::path& target) {
+  const std::string prefix = "." + target.filename().string() + ".tmp-";
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(parent_of(target), error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool numbered = name.size() > prefix.size() && name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+    if (name.starts_with(prefix) && numbered) found.push_back(entry->path());
+  }
+  for (const fs::path& path : found) {
+    const int lock = lock_directory(path);
+    if (lock < 0) continue;  // another process is writing it
+    try_remove_tree(path);
+    ::close(lock);
+  }
 }
 
 void remove_checkpoint(const fs::path& directory) {

@@ -1,5 +1,5 @@
-// The directories that a save makes and removes. Names beside step-N, hidden so that nobody takes them for checkpoints:
-//   .step-N.tmp-PID   being written     .step-N.old-PID   was step-N, is being replaced     .step-N.del-PID   being removed
+// The directories that a save or a conversion makes and removes. Names beside TARGET (step-N), hidden so that nobody takes them for checkpoints:
+//   .TARGET.tmp-PID   being written     .TARGET.old-PID   was TARGET, is being replaced     .TARGET.del-PID   being removed
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,24 @@ namespace dz::checkpoint {
 // knows that the directory is nobody's. Removed with all it holds on destruction unless it has been published.
 class TemporaryDirectory {
  public:
-  TemporaryDirectory(const fs::path& checkpoints, int64_t step);  // CreateError, IoError
+  explicit TemporaryDirectory(const fs::path& target);  // makes the parents of `target` too; CreateError, IoError
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
   const fs::path& path() const { return path_; }
   // Syncs, renames to `target` and syncs the parent; what was there before is removed after that. IoError.
-  void publish(const fs::path& target);
+  void publish();
 
  private:
-  void replace(const fs::path& target);
-  fs::path path_;
+  void replace();
+  fs::path target_, path_;
   int lock_ = -1;
   bool published_ = false;
 };
+
+// Removes what dead processes left of writing `target`.
+void clean_leftovers_of(const fs::path& target);
 
 // Renames `directory` to a hidden name, then removes it: what is left of an interrupted removal is never taken for a checkpoint.
 void remove_checkpoint(const fs::path& directory);

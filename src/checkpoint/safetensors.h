@@ -1,6 +1,7 @@
 // safetensors files: a reader that believes nothing before it has checked it, and a writer whose bytes equal the library's.
 // Layout: u64 little-endian N | N bytes of JSON, padded with spaces | tensor bytes without holes, to the end of the file
-// (huggingface/safetensors README and tensor.rs). Tensors may lie unaligned in a file, so reads go through pread, never a cast.
+// (huggingface/safetensors README and tensor.rs). Tensors may lie unaligned in a file, so reads go through pread, never a cast; and no file
+// is mapped, so that a file which shrinks while it is open is an error with a message and not a signal (docs/conversion.md).
 #pragma once
 
 #include <cstddef>
@@ -63,7 +64,7 @@ class TensorSource {
   const fs::path& path_of(const StoredTensor& tensor) const;
   const Metadata& metadata() const { return metadata_; }  // of the first file
 
-  // The bytes as they lie in the file; out.size() must be tensor.bytes.
+  // The bytes as they lie in the file; out.size() must be tensor.bytes. CheckpointError when the file has shrunk since it was opened.
   void read(const StoredTensor& tensor, std::span<std::byte> out) const;
   void read_part(const StoredTensor& tensor, int64_t first_byte, std::span<std::byte> out) const;  // a part of them
   // F32, BF16 and F16 widened exactly to float (any number of elements: out.size() must be tensor.elements()); other dtypes: CheckpointError.
@@ -76,6 +77,24 @@ class TensorSource {
   std::vector<StoredTensor> tensors_;
   Metadata metadata_;
 };
+
+// A tensor that is to be written, its data still to come.
+struct TensorSpec {
+  std::string name;
+  std::string dtype;  // the format's name
+  Shape shape;
+  int64_t bytes() const;  // of its data
+};
+
+// The beginning of a file and the order in which the data of its tensors must follow: what streaming writers go by.
+struct SafetensorsPlan {
+  std::string head;                   // the length and the JSON, padded to 8 bytes
+  std::vector<StoredTensor> tensors;  // in file order: by dtype rank descending, then by name bytewise, as the library has it
+  int64_t file_bytes = 0;
+};
+
+// ConfigError when two tensors share a name or the header would exceed the format's 100,000,000 bytes.
+SafetensorsPlan plan_safetensors(std::vector<TensorSpec> tensors, const Metadata& metadata);
 
 // A tensor to write, of any dtype of the format.
 struct RawTensor {
@@ -94,8 +113,7 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 inline const Metadata kTorchFormat = {{"format", "pt"}};
 
 // Writes the file that the library would write: tensors by dtype rank descending, then by name bytewise; header padded to 8 bytes.
-// Equality holds for at most one metadata key (the library emits several in hash order; we sort them).
-// ConfigError when two tensors share a name or the header would exceed the format's 100,000,000 bytes.
+// Equality holds for at most one metadata key (the library emits several in hash order; we sort them). ConfigError as plan_safetensors.
 void write_safetensors(std::vector<RawTensor> tensors, const Metadata& metadata, const ByteSink& sink);
 void write_safetensors(std::span<const TensorView> tensors, const Metadata& metadata, const ByteSink& sink);
 

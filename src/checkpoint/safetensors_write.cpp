@@ -25,24 +25,33 @@ std::string metadata_json(const Metadata& metadata) {
   return text + "}";
 }
 
-std::string tensor_json(const RawTensor& tensor, size_t begin) {
+std::string tensor_json(const StoredTensor& tensor, int64_t begin) {
   std::string text = quoted(tensor.name) + ":{\"dtype\":\"" + tensor.dtype + "\",\"shape\":[";
   for (const int64_t size : tensor.shape) text += (text.back() == '[' ? "" : ",") + std::to_string(size);
-  return text + "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(begin + tensor.data.size()) + "]}";
+  return text + "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(begin + tensor.bytes) + "]}";
 }
 
-std::string header_json(const std::vector<RawTensor>& tensors, const Metadata& metadata) {
+std::string header_json(const std::vector<StoredTensor>& tensors, const Metadata& metadata) {
   std::string text = "{";
   if (!metadata.empty()) text += metadata_json(metadata);
-  size_t begin = 0;
-  for (const RawTensor& tensor : tensors) {
+  for (const StoredTensor& tensor : tensors) {
     if (text.size() > 1) text += ",";
-    text += tensor_json(tensor, begin);
-    begin += tensor.data.size();
+    text += tensor_json(tensor, tensor.offset);
   }
   text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return text;
+}
+
+void refuse_bad_names(const std::vector<StoredTensor>& tensors) {
+  std::vector<std::string_view> names;
+  for (const StoredTensor& tensor : tensors) {
+    if (tensor.name == "__metadata__") throw ConfigError("safetensors: __metadata__ cannot be the name of a tensor");
+    names.push_back(tensor.name);
+  }
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
+    throw ConfigError("safetensors: two tensors are called \"" + std::string(*twice) + "\"");
 }
 
 }  // namespace
@@ -69,33 +78,51 @@ RawTensor raw(const TensorView& tensor) {
   return {tensor.name, std::string(dtype_name(tensor.dtype)), tensor.shape, {static_cast<const std::byte*>(tensor.data), tensor.bytes()}};
 }
 
-void write_safetensors(std::vector<RawTensor> tensors, const Metadata& metadata, const ByteSink& sink) {
-  std::sort(tensors.begin(), tensors.end(), [](const RawTensor& a, const RawTensor& b) {
+int64_t TensorSpec::bytes() const {
+  const int rank = format_rank(dtype);
+  DZ_CHECK(rank >= 0, "tensor", name, "dtype", dtype);
+  return element_count(shape) * kFormatTypes[static_cast<size_t>(rank)].bits / 8;
+}
+
+SafetensorsPlan plan_safetensors(std::vector<TensorSpec> tensors, const Metadata& metadata) {
+  std::sort(tensors.begin(), tensors.end(), [](const TensorSpec& a, const TensorSpec& b) {
     return std::tuple(-format_rank(a.dtype), a.name) < std::tuple(-format_rank(b.dtype), b.name);
   });
-  std::vector<std::string_view> names;
-  for (const RawTensor& tensor : tensors) {
-    const int rank = format_rank(tensor.dtype);
-    DZ_CHECK(rank >= 0, "tensor", tensor.name, "dtype", tensor.dtype);
-    const int64_t bits = element_count(tensor.shape) * kFormatTypes[static_cast<size_t>(rank)].bits;
-    DZ_CHECK(bits == static_cast<int64_t>(tensor.data.size()) * 8, "tensor", tensor.name, "bytes", tensor.data.size(), "bits", bits);
-    if (tensor.name == "__metadata__") throw ConfigError("safetensors: __metadata__ cannot be the name of a tensor");
-    names.push_back(tensor.name);
+  SafetensorsPlan plan;
+  int64_t end = 0;
+  for (TensorSpec& tensor : tensors) {
+    const int64_t bytes = tensor.bytes();
+    plan.tensors.push_back(
+        {.name = std::move(tensor.name), .dtype = std::move(tensor.dtype), .shape = std::move(tensor.shape), .offset = end, .bytes = bytes});
+    end += bytes;
   }
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    throw ConfigError("safetensors: two tensors are called \"" + std::string(*twice) + "\"");
-
-  const std::string header = header_json(tensors, metadata);
+  refuse_bad_names(plan.tensors);
+  const std::string header = header_json(plan.tensors, metadata);
   if (static_cast<int64_t>(header.size()) > kMaxHeader)
-    throw ConfigError(Complaint{.where = "safetensors",
-                                .found = "a header of " + std::to_string(header.size()) + " bytes for " + std::to_string(tensors.size()) + " tensors",
-                                .expected = "at most 100000000, or no reader opens the file",
-                                .hint = ""});
+    throw ConfigError(
+        Complaint{.where = "safetensors",
+                  .found = "a header of " + std::to_string(header.size()) + " bytes for " + std::to_string(plan.tensors.size()) + " tensors",
+                  .expected = "at most 100000000, or no reader opens the file",
+                  .hint = ""});
   const uint64_t length = header.size();
-  sink(std::as_bytes(std::span(&length, 1)));
-  sink(std::as_bytes(std::span(header.data(), header.size())));
-  for (const RawTensor& tensor : tensors) sink(tensor.data);
+  plan.head.assign(reinterpret_cast<const char*>(&length), sizeof length);
+  plan.head += header;
+  for (StoredTensor& tensor : plan.tensors) tensor.offset += static_cast<int64_t>(plan.head.size());
+  plan.file_bytes = static_cast<int64_t>(plan.head.size()) + end;
+  return plan;
+}
+
+void write_safetensors(std::vector<RawTensor> tensors, const Metadata& metadata, const ByteSink& sink) {
+  std::vector<TensorSpec> specs;
+  std::map<std::string_view, std::span<const std::byte>> data;  // a name that comes twice is refused by the plan
+  for (const RawTensor& tensor : tensors) {
+    specs.push_back({tensor.name, tensor.dtype, tensor.shape});
+    DZ_CHECK(specs.back().bytes() == static_cast<int64_t>(tensor.data.size()), "tensor", tensor.name, "bytes", tensor.data.size());
+    data.emplace(tensor.name, tensor.data);
+  }
+  const SafetensorsPlan plan = plan_safetensors(std::move(specs), metadata);
+  sink(std::as_bytes(std::span(plan.head)));
+  for (const StoredTensor& tensor : plan.tensors) sink(data.at(tensor.name));
 }
 
 void write_safetensors(std::span<const TensorView> tensors, const Metadata& metadata, const ByteSink& sink) {

@@ -1,67 +1,16 @@
 // Saving: everything into a hidden directory, hashed while written, synced, then one rename. Every operation that can fail passes
 // through fault.h, so that the tests can stop here and there and look at what is left.
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "checkpoint/directories.h"
-#include "checkpoint/fault.h"
+#include "checkpoint/hashed_file.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
 
 namespace dz::checkpoint {
 namespace {
-
-// A file that is hashed while it is written, in pieces of one manifest chunk.
-class HashedFile {
- public:
-  HashedFile(const fs::path& directory, std::string_view name) {
-    entry_.name = name;
-    fault_point(directory / name);
-    file_ = File::create(directory / name);
-    buffer_.reserve(static_cast<size_t>(kManifestChunk));
-  }
-
-  void write(std::span<const std::byte> bytes) {
-    entry_.bytes += static_cast<int64_t>(bytes.size());
-    while (!bytes.empty()) {
-      const size_t count = std::min(bytes.size(), static_cast<size_t>(kManifestChunk) - buffer_.size());
-      buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
-      bytes = bytes.subspan(count);
-      if (buffer_.size() == static_cast<size_t>(kManifestChunk)) flush();
-    }
-  }
-
-  ManifestFile finish() {
-    if (!buffer_.empty()) flush();
-    fault_point(file_.path());
-    file_.sync();
-    fault_point(file_.path());
-    file_.close();
-    entry_.sha256 = whole_.hex();
-    return std::move(entry_);
-  }
-
- private:
-  void flush() {
-    whole_.update(buffer_);
-    entry_.chunks.push_back(xxh3_128(buffer_).hex());
-    write_or_fault(file_, buffer_);
-    buffer_.clear();
-  }
-
-  File file_;
-  ManifestFile entry_;
-  Sha256 whole_;
-  std::vector<std::byte> buffer_;
-};
-
-ManifestFile write_text(const fs::path& directory, std::string_view name, std::string_view text) {
-  HashedFile file(directory, name);
-  file.write(std::as_bytes(std::span(text.data(), text.size())));
-  return file.finish();
-}
 
 ManifestFile write_tensors(const fs::path& directory, std::string_view name, std::span<const TensorView> tensors) {
   HashedFile file(directory, name);
@@ -147,13 +96,13 @@ Saved save(const fs::path& checkpoints, const Snapshot& snapshot, int64_t keep, 
                                    : StateDigests{digest_tensors(snapshot.parameters, pool), digest_tensors(snapshot.moments, pool),
                                                   digest_text(snapshot.trainer_json)};
   const auto write = [&] {
-    TemporaryDirectory temporary(checkpoints, snapshot.step);
+    TemporaryDirectory temporary(saved.path);
     try {
       saved.bytes = write_all(temporary.path(), snapshot, saved.digests);
     } catch (const CreateError& error) {  // the directory could be made, so a file that cannot is a failing disk
       throw IoError(error.what());
     }
-    temporary.publish(saved.path);
+    temporary.publish();
   };
   try {
     write();

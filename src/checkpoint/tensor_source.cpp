@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/check.h"
 #include "base/error.h"
+#include "checkpoint/elements.h"
 #include "checkpoint/safetensors.h"
 
 namespace dz::checkpoint {
@@ -44,21 +43,6 @@ Index read_index(const fs::path& path) {
   if (metadata != json.end() && metadata->is_object() && metadata->contains("total_size") && (*metadata)["total_size"].is_number())
     index.total_size = (*metadata)["total_size"].get<double>();
   return index;
-}
-
-float half_to_float(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-  uint32_t exponent = (half >> 10) & 31u;
-  uint32_t fraction = half & 1023u;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | fraction << 13);
-  if (exponent == 0) {
-    if (fraction == 0) return std::bit_cast<float>(sign);
-    // A subnormal half is a normal float: shift its leading one into place.
-    const auto shift = static_cast<uint32_t>(std::countl_zero(fraction)) - 21u;
-    fraction = (fraction << shift) & 1023u;
-    exponent = 1u - shift;  // wraps below zero and comes back with the bias
-  }
-  return std::bit_cast<float>(sign | (exponent + 112u) << 23 | fraction << 13);
 }
 
 }  // namespace
@@ -136,7 +120,12 @@ void TensorSource::read(const StoredTensor& tensor, std::span<std::byte> out) co
 void TensorSource::read_part(const StoredTensor& tensor, int64_t first_byte, std::span<std::byte> out) const {
   const int64_t size = static_cast<int64_t>(out.size());
   DZ_CHECK(first_byte >= 0 && size <= tensor.bytes - first_byte, "tensor", tensor.name, "from", first_byte, "size", size, "of", tensor.bytes);
-  files_[static_cast<size_t>(tensor.file)].read_at(tensor.offset + first_byte, out);
+  try {
+    files_[static_cast<size_t>(tensor.file)].read_at(tensor.offset + first_byte, out);
+  } catch (const DataError&) {  // the header was checked against the size of the file
+    refuse(path_of(tensor), "the file ends inside tensor \"" + tensor.name + "\"; it has shrunk since it was opened",
+           std::to_string(tensor.offset + tensor.bytes) + " bytes");
+  }
 }
 
 void TensorSource::read_f32(const StoredTensor& tensor, std::span<float> out) const {
@@ -145,15 +134,14 @@ void TensorSource::read_f32(const StoredTensor& tensor, std::span<float> out) co
 }
 
 void TensorSource::read_f32_part(const StoredTensor& tensor, int64_t first_element, std::span<float> out) const {
+  if (!is_float_type(tensor.dtype)) refuse(path_of(tensor), "tensor \"" + tensor.name + "\" of dtype " + tensor.dtype, "F32, BF16 or F16");
   if (tensor.dtype == "F32") return read_part(tensor, first_element * 4, std::as_writable_bytes(out));
-  const bool is_bf16 = tensor.dtype == "BF16";
-  if (!is_bf16 && tensor.dtype != "F16") refuse(path_of(tensor), "tensor \"" + tensor.name + "\" of dtype " + tensor.dtype, "F32, BF16 or F16");
-  std::vector<uint16_t> piece(std::min<size_t>(out.size(), size_t{1} << 16));
-  for (size_t begin = 0; begin < out.size(); begin += piece.size()) {
-    const size_t count = std::min(piece.size(), out.size() - begin);
-    read_part(tensor, (first_element + static_cast<int64_t>(begin)) * 2, std::as_writable_bytes(std::span(piece.data(), count)));
-    for (size_t i = 0; i < count; ++i)
-      out[begin + i] = is_bf16 ? std::bit_cast<float>(static_cast<uint32_t>(piece[i]) << 16) : half_to_float(piece[i]);
+  std::vector<std::byte> piece(std::min(out.size() * 2, size_t{1} << 17));
+  for (size_t begin = 0; begin < out.size(); begin += piece.size() / 2) {
+    const size_t count = std::min(piece.size() / 2, out.size() - begin);
+    const std::span<std::byte> bytes = std::span(piece).first(count * 2);
+    read_part(tensor, (first_element + static_cast<int64_t>(begin)) * 2, bytes);
+    widen(tensor.dtype, bytes, out.subspan(begin, count));
   }
 }
 

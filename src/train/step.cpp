@@ -21,6 +21,12 @@ std::unique_ptr<model::Transformer<T>> make_engine(const Recipe& recipe, const T
   return std::make_unique<model::Transformer<T>>(recipe.model, limits, pool);
 }
 
+std::string trainer_text(int64_t step, int64_t adam_step, int64_t tokens, const optim::SkipStep& guard) {
+  const nlohmann::ordered_json json{
+      {"step", step}, {"adam_step", adam_step}, {"tokens", tokens}, {"skip_step", nlohmann::ordered_json::parse(guard.to_json())}};
+  return json.dump() + "\n";
+}
+
 std::vector<double> decays_of(const Recipe& recipe) {
   std::vector<std::string> names;
   for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) names.push_back(spec.name);
@@ -31,13 +37,9 @@ std::vector<double> decays_of(const Recipe& recipe) {
 
 TrainState::TrainState(const Recipe& recipe) : parameters(recipe.model), exp_avg(recipe.model), exp_avg_sq(recipe.model), guard(recipe.skip_step) {}
 
-std::string trainer_json(const TrainState& state) {
-  const nlohmann::ordered_json json{{"step", state.step},
-                                    {"adam_step", state.adam_step},
-                                    {"tokens", state.tokens},
-                                    {"skip_step", nlohmann::ordered_json::parse(state.guard.to_json())}};
-  return json.dump() + "\n";
-}
+std::string trainer_json(const TrainState& state) { return trainer_text(state.step, state.adam_step, state.tokens, state.guard); }
+
+std::string fresh_trainer_json() { return trainer_text(0, 0, 0, optim::SkipStep({})); }
 
 void restore_trainer(std::string_view text, const std::string& where, TrainState& state) {
   const nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, false);

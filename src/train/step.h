@@ -29,6 +29,8 @@ struct TrainState {
 
 // The trainer's part of the state as canonical JSON: equal states have equal bytes.
 std::string trainer_json(const TrainState& state);
+// Of a state that no step has changed yet.
+std::string fresh_trainer_json();
 // CheckpointError naming `where`.
 void restore_trainer(std::string_view json, const std::string& where, TrainState& state);
 
