@@ -78,11 +78,6 @@ void write_moments(const Source& source, const Options& options, const fs::path&
 
 void add_warnings(const Source& source, Report& report) {
   for (const std::string& text : model::misreadings(source.config)) report.warnings.push_back("config.json: " + text);
-  const Json scaling = Json::parse(source.config_text).value("rope_scaling", Json());
-  if (scaling.is_object() && !scaling.contains("rope_type") && scaling.contains("type"))
-    report.warnings.push_back(
-        "config.json: rope_scaling has the old key `type`: transformers 5.24.0 silently drops the scaling, 4.57.3 refuses the file; call it "
-        "rope_type");
 }
 
 }  // namespace
