@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "checkpoint/directories.h"
 #include "convert/output.h"
+#include "convert/special_tokens.h"
 
 namespace dz::convert {
 namespace {
@@ -58,6 +59,7 @@ Report convert(const Options& options, const ProgressOf& progress) {
   const Source source = Source::open(options.in, options.like);
   Report report{.in = source.path, .out = options.out, .from = source.form, .notes = source.notes};
   report.to = options.to.value_or(source.form == Form::kNative ? Form::kHuggingFace : Form::kNative);
+  report.warnings = token_differences(source);
   report.step = source.checkpoint ? source.checkpoint->step : 0;
   refuse_unmeant(options, source, report.to);
   for (const SourceTensor& tensor : source.parameters) {

@@ -226,6 +226,11 @@ TEST(Safetensors, WriterRefusesWhatNoReaderCouldTake) {
   EXPECT_THROW(written({{"\xff", "F32", {1}, data}}, {}), ConfigError);
 }
 
+TEST(Safetensors, WriterRefusesAHeaderThatNoReaderTakes) {
+  const std::vector<std::byte> data(4);
+  EXPECT_THROW(written({{std::string(100'000'000, 'n'), "F32", {1}, data}}, {}), ConfigError);
+}
+
 TEST(Safetensors, MetadataWithoutTensorsReadsBack) {
   const Scratch scratch;
   const Metadata metadata = {{"format", "pt"}, {"quote\" back\\ é \x01", "\n"}};

@@ -10,6 +10,7 @@
 #include "checkpoint/store.h"
 #include "convert/models.h"
 #include "convert/side_files.h"
+#include "convert/tensor_file.h"
 
 namespace dz::convert {
 namespace {
@@ -219,6 +220,39 @@ TEST_F(Refusals, ModeIsAsTheUmaskSays) {
   ::umask(mask);
   const auto expected = static_cast<fs::perms>(0644 & ~mask);
   for (const char* name : {"model.safetensors", "config.json"}) EXPECT_EQ(fs::status(scratch_ / "hf" / name).permissions(), expected) << name;
+}
+
+TEST_F(Refusals, AnotherEndOfTextThanTheTokenizersIsTold) {
+  change_config([](nlohmann::json& config) {
+    config["eos_token_id"] = {1, 7};
+    config["pad_token_id"] = 3;
+  });
+  write_bytes(model_ / "tokenizer.json", R"({"added_tokens": [{"id": 7, "content": "<end>"}, {"id": 3, "content": "<pad>"}, {"id": "x"}, 5]})");
+  write_bytes(model_ / "special_tokens_map.json", R"({"eos_token": {"content": "<end>"}, "pad_token": "<pad>"})");
+  EXPECT_TRUE(convert(options(), {}).warnings.empty()) << "one of several is enough";
+  change_config([](nlohmann::json& config) { config["eos_token_id"] = 0; });
+  const std::vector<std::string> warnings = convert({.in = model_, .out = scratch_ / "out2"}, {}).warnings;
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0], "config.json: eos_token_id 0, but the tokenizer's eos_token <end> is 7");
+  write_bytes(model_ / "tokenizer.json", "{");
+  EXPECT_EQ(convert({.in = model_, .out = scratch_ / "out4"}, {}).warnings.size(), 0u) << "nothing to compare with";
+}
+
+// What the disk gives back must be what was written: one bit is enough.
+TEST_F(Refusals, ADiskThatForgetsABit) {
+  WrittenTensors written;
+  const std::vector<float> values{1.0f, 2.0f, 3.0f};
+  const fs::path path = scratch_ / "t.safetensors";
+  const auto read = [&](const std::string&, const UsePiece& use) { use(values); };
+  write_tensor_file(
+      path, {{"a", "F32", {3}}, {"b", "BF16", {3}}}, read, [](int64_t) {}, written);
+  EXPECT_NO_THROW(read_back(path, written, [](int64_t) {}));
+  const size_t bytes = read_file(path).size();
+  flip_bit(path, bytes - 1);
+  EXPECT_NE(message_of<IoError>([&] { read_back(path, written, [](int64_t) {}); }).find("tensor \"b\": other bytes"), std::string::npos);
+  flip_bit(path, bytes - 1);
+  written["c"] = written["a"];
+  EXPECT_NE(message_of<IoError>([&] { read_back(path, written, [](int64_t) {}); }).find("2 tensors"), std::string::npos);
 }
 
 TEST_F(Refusals, MisreadingsOfReleasedReadersAreTold) {
