@@ -89,6 +89,7 @@ void run_generate(const Options& options) {
 void add_generate(CLI::App& app) {
   auto options = std::make_shared<Options>();
   ContinueSettings& settings = options->settings;
+  settings.dtype = "fp32";  // near ties fall as in a float32 run of the reference
   CLI::App* verb = app.add_subcommand("generate", "continue a text");
   verb->add_option("model", options->model, "checkpoint, run, or Hugging Face directory")->required()->type_name("MODEL");
   verb->add_option("--prompt", options->prompt, "text to continue; empty: the start of a document")->type_name("TEXT");
@@ -103,7 +104,7 @@ void add_generate(CLI::App& app) {
       ->capture_default_str()
       ->type_name("P");
   verb->add_option("--seed", settings.sampling.seed, "of the random choice")->capture_default_str()->type_name("S");
-  verb->add_option("--dtype", settings.dtype, "bf16 or fp32")->capture_default_str()->check(CLI::IsMember({"bf16", "fp32"}))->type_name("DTYPE");
+  verb->add_option("--dtype", settings.dtype, "fp32 or bf16")->capture_default_str()->check(CLI::IsMember({"bf16", "fp32"}))->type_name("DTYPE");
   verb->add_option("--tokenizer", options->tokenizer, "tokenizer.json; the one beside the weights unless given")->type_name("FILE");
   verb->add_flag("--json", options->json, "with --ids: one JSON object {sequences: [{prompt, tokens}]}");
   verb->add_option("--threads", options->threads, "0: every core")->capture_default_str()->check(CLI::Range(0, 1024))->type_name("N");
