@@ -17,6 +17,13 @@ inline int64_t element_count(const Shape& shape) {
   return count;
 }
 
+// "[2, 3]", as messages show it.
+inline std::string shape_text(const Shape& shape) {
+  std::string text = "[";
+  for (const int64_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
 struct TensorView {
   std::string name;  // the Hugging Face name
   DType dtype = DType::kF32;

@@ -10,12 +10,6 @@
 namespace dz::checkpoint {
 namespace {
 
-std::string shape_text(const Shape& shape) {
-  std::string text = "[";
-  for (const int64_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-  return text + "]";
-}
-
 [[noreturn]] void another_model(const fs::path& path, const std::string& found, const std::string& expected) {
   throw ConfigError(Complaint{.where = path.string(),
                               .found = found,

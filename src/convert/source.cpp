@@ -19,12 +19,6 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-std::string shape_text(const Shape& shape) {
-  std::string text = "[";
-  for (const int64_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-  return text + "]";
-}
-
 std::string read_small_file(const fs::path& path) {
   if (const int64_t bytes = File::open_read(path).size(); bytes > kMaxSideFile) {
     throw DataError(Complaint{.where = path.string(), .found = std::to_string(bytes) + " bytes", .expected = "a small file", .hint = ""});

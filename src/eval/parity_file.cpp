@@ -18,12 +18,6 @@ constexpr int64_t kMaxSeq = int64_t{1} << 20;  // as far as the table of cosines
   throw DataError(Complaint{source.path_of(tensor).string() + ": " + tensor.name, found, expected, hint});
 }
 
-std::string listed(const Shape& shape) {
-  std::string text = "[";
-  for (const int64_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-  return text + "]";
-}
-
 int64_t checked_columns(int64_t columns, const model::ModelConfig& config) {
   if (columns > config.vocab_size) {
     throw ConfigError(Complaint{"--vocab", std::to_string(columns), "at most the model's vocab_size, " + std::to_string(config.vocab_size), ""});
@@ -37,7 +31,7 @@ const StoredTensor* find_rows(const TensorSource& source, const std::string& nam
   if (tensor == nullptr) return nullptr;
   if (types.find(tensor->dtype) == std::string::npos) fail(source, *tensor, "type " + tensor->dtype, types);
   if (tensor->shape.size() < ids.shape.size() || !std::equal(ids.shape.begin(), ids.shape.end(), tensor->shape.begin()))
-    fail(source, *tensor, "shape " + listed(tensor->shape), listed(ids.shape) + " and one row a token, as " + ids.name + " has it");
+    fail(source, *tensor, "shape " + shape_text(tensor->shape), shape_text(ids.shape) + " and one row a token, as " + ids.name + " has it");
   return tensor;
 }
 
@@ -46,7 +40,7 @@ void check_width(const TensorSource& source, const StoredTensor* tensor, const S
   if (tensor == nullptr) return;
   Shape expected = ids.shape;
   if (width > 0) expected.push_back(width);
-  if (tensor->shape != expected) fail(source, *tensor, "shape " + listed(tensor->shape), listed(expected) + what);
+  if (tensor->shape != expected) fail(source, *tensor, "shape " + shape_text(tensor->shape), shape_text(expected) + what);
 }
 
 void check_logits(const TensorSource& source, const StoredTensor* logits, const StoredTensor& ids, int64_t columns, bool whole) {
@@ -55,7 +49,7 @@ void check_logits(const TensorSource& source, const StoredTensor* logits, const 
   if (is_rows && (logits->shape.back() == columns || (!whole && logits->shape.back() > columns))) return;
   Shape expected = ids.shape;
   expected.push_back(columns);
-  fail(source, *logits, "shape " + listed(logits->shape), listed(expected) + (whole ? ", as the model's vocab_size is" : " or more columns"),
+  fail(source, *logits, "shape " + shape_text(logits->shape), shape_text(expected) + (whole ? ", as the model's vocab_size is" : " or more columns"),
        "logits of another model; --vocab N compares the first N columns of both");
 }
 
@@ -78,11 +72,11 @@ GoldenFile::GoldenFile(const fs::path& path, const model::ModelConfig& config, i
 
 GoldenPair GoldenFile::check(const std::string& name, const StoredTensor& ids) const {
   if (ids.dtype != "I64" && ids.dtype != "I32") fail(source_, ids, "type " + ids.dtype, "I64 or I32");
-  if (ids.shape.empty() || ids.shape.size() > 2) fail(source_, ids, "shape " + listed(ids.shape), "[tokens] or [instances, tokens]");
+  if (ids.shape.empty() || ids.shape.size() > 2) fail(source_, ids, "shape " + shape_text(ids.shape), "[tokens] or [instances, tokens]");
   const std::string floats = "F32, BF16 or F16";
   GoldenPair pair{.name = name, .instances = ids.shape.size() == 2 ? ids.shape[0] : 1, .seq = ids.shape.back(), .ids = &ids};
   if (pair.instances < 1 || pair.seq < 1 || pair.seq > kMaxSeq)
-    fail(source_, ids, "shape " + listed(ids.shape), "instances of 1 to " + std::to_string(kMaxSeq) + " tokens");
+    fail(source_, ids, "shape " + shape_text(ids.shape), "instances of 1 to " + std::to_string(kMaxSeq) + " tokens");
   pair.logits = find_rows(source_, name + ".logits", ids, floats);
   pair.logits64 = find_rows(source_, name + ".logits64", ids, "F64");
   for (const StoredTensor* logits : {pair.logits, pair.logits64}) check_logits(source_, logits, ids, columns_, whole_rows());

@@ -13,16 +13,10 @@ namespace {
 
 constexpr size_t kAlign = 16;  // floats: tensors begin at cache lines
 
-std::string to_text(const Shape& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 void check_tensor(const ParameterSpec& spec, const checkpoint::StoredTensor& stored, const fs::path& path) {
   const std::string where = path.string() + ": " + spec.name;
   if (stored.shape != spec.shape)
-    throw DataError(Complaint{where, "shape " + to_text(stored.shape), to_text(spec.shape), "config.json and the weights disagree"});
+    throw DataError(Complaint{where, "shape " + shape_text(stored.shape), shape_text(spec.shape), "config.json and the weights disagree"});
   if (stored.dtype != "F32" && stored.dtype != "BF16") throw DataError(Complaint{where, "type " + stored.dtype, "F32 or BF16", ""});
 }
 
@@ -78,8 +72,8 @@ Parameters load_parameters(const fs::path& directory, const ModelConfig& config)
   for (const ParameterSpec& spec : specs) {
     const checkpoint::StoredTensor* stored = source.find(spec.name);
     if (stored == nullptr) {
-      throw DataError(
-          Complaint{directory.string() + ": " + spec.name, "no such tensor", to_text(spec.shape), "the weights are of another model, or incomplete"});
+      throw DataError(Complaint{directory.string() + ": " + spec.name, "no such tensor", shape_text(spec.shape),
+                                "the weights are of another model, or incomplete"});
     }
     check_tensor(spec, *stored, source.path_of(*stored));
   }

@@ -16,8 +16,6 @@ namespace {
 
 using Rename = std::function<std::string(std::string_view)>;
 
-std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
 [[noreturn]] void refuse(const std::string& where, const std::string& found, const std::string& expected) {
   throw DataError(Complaint{.where = where, .found = found, .expected = expected, .hint = "recipe.init_moments needs one tensor for each weight"});
 }
