@@ -118,6 +118,16 @@ void TemporaryDirectory::replace() {
   try_remove_tree(old);
 }
 
+void write_directory(const fs::path& target, const std::function<void(const fs::path& directory)>& write) {
+  TemporaryDirectory temporary(target);
+  try {
+    write(temporary.path());
+  } catch (const CreateError& error) {
+    throw IoError(error.what());
+  }
+  temporary.publish();
+}
+
 void clean_leftovers_of(const fs::path& target) {
   const std::string prefix = "." + target.filename().string() + ".tmp-";
   std::vector<fs::path> found;

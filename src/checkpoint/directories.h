@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ class TemporaryDirectory {
   int lock_ = -1;
   bool published_ = false;
 };
+
+// Has `write` fill a directory that becomes `target` when it is done; on any error nothing of it is left. CreateError when the directory cannot be
+// made; a file in it that cannot be created is a failing disk: IoError, as everything after that.
+void write_directory(const fs::path& target, const std::function<void(const fs::path& directory)>& write);
 
 // Removes what dead processes left of writing `target`.
 void clean_leftovers_of(const fs::path& target);

@@ -32,6 +32,7 @@ class HashedFile {
   std::vector<std::byte> buffer_;
 };
 
+// A small file as a whole, synced.
 ManifestFile write_text(const fs::path& directory, std::string_view name, std::string_view text);
 
 }  // namespace dz::checkpoint

@@ -95,18 +95,9 @@ Saved save(const fs::path& checkpoints, const Snapshot& snapshot, int64_t keep, 
   saved.digests = snapshot.digests ? *snapshot.digests
                                    : StateDigests{digest_tensors(snapshot.parameters, pool), digest_tensors(snapshot.moments, pool),
                                                   digest_text(snapshot.trainer_json)};
-  const auto write = [&] {
-    TemporaryDirectory temporary(saved.path);
-    try {
-      saved.bytes = write_all(temporary.path(), snapshot, saved.digests);
-    } catch (const CreateError& error) {  // the directory could be made, so a file that cannot is a failing disk
-      throw IoError(error.what());
-    }
-    temporary.publish();
-  };
   try {
-    write();
-  } catch (const IoError& error) {  // here `temporary` is gone already
+    write_directory(saved.path, [&](const fs::path& directory) { saved.bytes = write_all(directory, snapshot, saved.digests); });
+  } catch (const IoError& error) {
     save_failed(checkpoints, snapshot, error);
   }
   apply_retention(checkpoints, snapshot.step, keep, saved);

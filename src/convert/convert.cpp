@@ -64,30 +64,23 @@ Report convert(const Options& options, const ProgressOf& progress) {
   refuse_unmeant(options, source, report.to);
   for (const SourceTensor& tensor : source.parameters) {
     report.parameters += tensor.stored->elements();
-    report.in_bytes += tensor.stored->bytes;
     report.in_types.push_back(tensor.stored->dtype);
   }
   report.tensors = static_cast<int64_t>(source.parameters.size());
   report.out_bytes = report.to == Form::kNative ? native_bytes(source) : hugging_face_bytes(source, options);
 
-  const auto write = [&] {
-    checkpoint::clean_leftovers_of(target);
-    checkpoint::TemporaryDirectory temporary(target);
-    Meter meter(progress, 2 * report.out_bytes);
-    try {
-      if (report.to == Form::kNative) {
-        write_native(source, temporary.path(), meter, report);
-      } else {
-        write_hugging_face(source, options, temporary.path(), meter, report);
-      }
-    } catch (const CreateError& error) {  // the directory could be made, so a file that cannot is a failing disk
-      throw IoError(error.what());
+  Meter meter(progress, 2 * report.out_bytes);
+  const auto write = [&](const fs::path& directory) {
+    if (report.to == Form::kNative) {
+      write_native(source, directory, meter, report);
+    } else {
+      write_hugging_face(source, options, directory, meter, report);
     }
-    temporary.publish();
   };
   try {
-    write();
-  } catch (const IoError& error) {  // here `temporary` is gone already
+    checkpoint::clean_leftovers_of(target);
+    checkpoint::write_directory(target, write);
+  } catch (const IoError& error) {
     failed(target, report.out_bytes, error);
   }
   report.in_types = sorted_set(std::move(report.in_types));

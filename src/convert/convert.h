@@ -28,7 +28,7 @@ struct Report {
   Form from = Form::kHuggingFace, to = Form::kNative;
   int64_t step = 0;
   int64_t tensors = 0, parameters = 0;
-  int64_t in_bytes = 0, out_bytes = 0;           // of tensor data
+  int64_t out_bytes = 0;                         // of tensor data
   int64_t files = 0;                             // that hold weights
   std::vector<std::string> in_types, out_types;  // dtypes, sorted
   std::vector<std::string> notes, warnings;

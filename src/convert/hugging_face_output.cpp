@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "checkpoint/fault.h"
+#include "checkpoint/hashed_file.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/shards.h"
 #include "convert/output.h"
@@ -31,26 +31,15 @@ std::string config_of(const Source& source, const Options& options) {
   for (const char* key : {"dtype", "torch_dtype"}) {
     if (!json.contains(key)) continue;
     found = true;
-    if (json[key] == type) continue;
     json[key] = type;
   }
   if (!found) json["dtype"] = type;
   return json == Json::parse(source.config_text) ? source.config_text : json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-void write_small_file(const fs::path& path, std::string_view text) {
-  checkpoint::fault_point(path);
-  File file = File::create(path);
-  checkpoint::write_or_fault(file, std::as_bytes(std::span(text)));
-  checkpoint::fault_point(path);
-  file.sync();
-  checkpoint::fault_point(path);
-  file.close();
-}
-
 void write_small_files(const Source& source, const Options& options, const fs::path& directory) {
-  write_small_file(directory / "config.json", config_of(source, options));
-  for (const SideFile& file : source.side_files) write_small_file(directory / file.name, file.read());
+  checkpoint::write_text(directory, "config.json", config_of(source, options));
+  for (const SideFile& file : source.side_files) checkpoint::write_text(directory, file.name, file.read());
 }
 
 // The moments of a checkpoint as two files of tensors by the names of the parameters, f32: what recipe.init_moments takes.
@@ -106,7 +95,7 @@ void write_hugging_face(const Source& source, const Options& options, const fs::
     write_tensor_file(
         directory / shard.file, shard.tensors, [&](const std::string& name, const auto& use) { source.read(*by_name.at(name), use); }, passed,
         written);
-  if (shards.size() > 1) write_small_file(directory / kIndexName, checkpoint::index_json(shards));
+  if (shards.size() > 1) checkpoint::write_text(directory, kIndexName, checkpoint::index_json(shards));
   write_small_files(source, options, directory);
   read_back(directory, written, passed);
   if (options.moments) write_moments(source, options, directory, meter);

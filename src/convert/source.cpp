@@ -89,7 +89,6 @@ void check_left_over(const Source& source, const Naming& naming, std::vector<std
 
 void take_parameters(Source& source, const std::map<std::string, std::string>& dtypes) {
   const Naming naming = naming_of(source.tensors);
-  source.names = naming.names;
   for (const model::ParameterSpec& spec : state_dict_order(source.config)) {
     const checkpoint::StoredTensor& stored = find_tensor(source.tensors, spec, naming.stored(spec.name));
     const auto kept = dtypes.find(spec.name);

@@ -43,8 +43,7 @@ const checkpoint::NamedDigest& find_digest(const std::vector<checkpoint::NamedDi
 
 struct Source {
   Form form = Form::kHuggingFace;
-  Names names = Names::kHuggingFace;  // of the tensors in the files
-  fs::path path;                      // the directory or the file of the weights
+  fs::path path;  // the directory or the file of the weights
   std::optional<checkpoint::Checkpoint> checkpoint;
   std::vector<checkpoint::NamedDigest> parameter_digests;  // of the checkpoint
   checkpoint::TensorSource tensors;
