@@ -47,10 +47,10 @@ void fill_keyed(uint64_t seed, std::string_view name, const InitDeviation& devia
   constexpr int64_t kGrain = 4096;
   const numerics::RandomStream stream(seed, name);
   pool.parallel_ranges(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const auto at = static_cast<uint64_t>(i);
-      values[at] = deviation.cut ? stream.truncated_normal(at, deviation.std) : stream.normal(at, deviation.std);
-    }
+    const std::span<float> part = values.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    const auto first = static_cast<uint64_t>(begin);
+    if (deviation.cut) return fill_truncated_normal(stream, deviation.std, first, part);
+    for (size_t i = 0; i < part.size(); ++i) part[i] = stream.normal(first + i, deviation.std);
   });
 }
 

@@ -60,7 +60,7 @@ void check_target(const GradientFault& fault, const model::ModelConfig& model) {
     if (spec.name != fault.tensor) continue;
     bool inside = fault.index.empty() || fault.index.size() == spec.shape.size();
     for (size_t i = 0; inside && i < fault.index.size(); ++i) inside = fault.index[i] >= 0 && fault.index[i] < spec.shape[i];
-    if (!inside) refuse(fault.text, fmt::format("an element of {}, whose shape is [{}]", spec.name, fmt::join(spec.shape, ", ")));
+    if (!inside) refuse(fault.text, fmt::format("an element of {}, whose shape is {}", spec.name, shape_text(spec.shape)));
     return;
   }
   refuse(fault.text, "a tensor of the model, such as model.norm.weight, or * without an index");

@@ -55,11 +55,9 @@ std::string load_init_moments(const Recipe& recipe, TrainState& state, ThreadPoo
   if (files.exp_avg.empty()) return "";
   read_moment(files.exp_avg, checkpoint::exp_avg_name, false, state.exp_avg);
   read_moment(files.exp_avg_sq, checkpoint::exp_avg_sq_name, true, state.exp_avg_sq);
-  std::vector<TensorView> views = state.exp_avg.views("exp_avg.");
-  for (TensorView& view : state.exp_avg_sq.views("exp_avg_sq.")) views.push_back(std::move(view));
   progress.note(fmt::format("init    moments of {}{}; Adam's step {}", files.exp_avg,
                             files.exp_avg == files.exp_avg_sq ? "" : " and " + files.exp_avg_sq, recipe.initial_step));
-  return checkpoint::digest_tensors(views, pool).total.hex();
+  return checkpoint::digest_tensors(moment_views(state), pool).total.hex();
 }
 
 }  // namespace dz::train

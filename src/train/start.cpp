@@ -142,15 +142,8 @@ Start start_run(const TrainOptions& options, const TrainingData& data, const Run
 }
 
 checkpoint::Snapshot snapshot(const Config& config, const TrainingData& data, const Start& start, const TrainState& state) {
-  checkpoint::Snapshot snapshot{.step = state.step, .parameters = state.parameters.views(), .trainer_json = trainer_json(state)};
-  for (const TensorView& view : state.exp_avg.views()) {
-    snapshot.moments.push_back(view);
-    snapshot.moments.back().name = checkpoint::exp_avg_name(view.name);
-  }
-  for (const TensorView& view : state.exp_avg_sq.views()) {
-    snapshot.moments.push_back(view);
-    snapshot.moments.back().name = checkpoint::exp_avg_sq_name(view.name);
-  }
+  checkpoint::Snapshot snapshot{
+      .step = state.step, .parameters = state.parameters.views(), .moments = moment_views(state), .trainer_json = trainer_json(state)};
   snapshot.side_files["recipe.yaml"] = recipe_yaml(config.recipe);
   snapshot.side_files["config.json"] = model::to_hf_json(config.recipe.model);
   snapshot.side_files["identity.json"] = to_json(start.identity);

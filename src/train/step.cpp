@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "checkpoint/digest.h"
 #include "kernels/state.h"
 #include "optim/clip.h"
 
@@ -36,6 +37,16 @@ std::vector<double> decays_of(const Recipe& recipe) {
 }  // namespace
 
 TrainState::TrainState(const Recipe& recipe) : parameters(recipe.model), exp_avg(recipe.model), exp_avg_sq(recipe.model), guard(recipe.skip_step) {}
+
+std::vector<TensorView> moment_views(const TrainState& state) {
+  std::vector<TensorView> views = state.exp_avg.views();
+  for (TensorView& view : views) view.name = checkpoint::exp_avg_name(view.name);
+  for (TensorView& view : state.exp_avg_sq.views()) {
+    view.name = checkpoint::exp_avg_sq_name(view.name);
+    views.push_back(std::move(view));
+  }
+  return views;
+}
 
 std::string trainer_json(const TrainState& state) { return trainer_text(state.step, state.adam_step, state.tokens, state.guard); }
 

@@ -27,6 +27,9 @@ struct TrainState {
   optim::SkipStep guard;
 };
 
+// Both moments under the names that checkpoints give them, in the order of the parameters.
+std::vector<TensorView> moment_views(const TrainState& state);
+
 // The trainer's part of the state as canonical JSON: equal states have equal bytes.
 std::string trainer_json(const TrainState& state);
 // Of a state that no step has changed yet.
