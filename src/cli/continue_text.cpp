@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "numerics/rope.h"
 
 namespace dz::cli {
 namespace {
-
-constexpr int64_t kMaxTokens = int64_t{1} << 20;  // as far as the table of cosines goes
 
 template <class T>
 std::vector<int32_t> tokens_after(const model::ModelConfig& config, const model::Parameters& parameters, std::span<const int32_t> prompt,
@@ -31,9 +30,9 @@ std::string continue_text(const model::ModelConfig& config, const model::Paramet
   if (end_of_text) stop.push_back(*end_of_text);
   std::vector<int32_t> tokens = tokenizer.encode(prompt);
   if (tokens.empty()) tokens.push_back(tokenizer.end_of_text());
-  if (static_cast<int64_t>(tokens.size()) > kMaxTokens - settings.max_tokens) {
-    throw ConfigError(
-        Complaint{"prompt", std::to_string(tokens.size()) + " tokens", "at most " + std::to_string(kMaxTokens) + " with what follows", ""});
+  if (static_cast<int64_t>(tokens.size()) > numerics::kMaxPositions - settings.max_tokens) {
+    throw ConfigError(Complaint{"prompt", std::to_string(tokens.size()) + " tokens",
+                                "at most " + std::to_string(numerics::kMaxPositions) + " with what follows", ""});
   }
   const std::vector<int32_t> after = settings.dtype == "fp32" ? tokens_after<float>(config, parameters, tokens, settings, stop, pool)
                                                               : tokens_after<bf16>(config, parameters, tokens, settings, stop, pool);

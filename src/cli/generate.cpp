@@ -15,12 +15,11 @@
 #include "cli/corpus_options.h"
 #include "model/decode.h"
 #include "model/load.h"
+#include "numerics/rope.h"
 #include "text/id_lines.h"
 
 namespace dz::cli {
 namespace {
-
-constexpr int64_t kMaxPositions = int64_t{1} << 20;  // as far as the table of cosines goes
 
 struct Options {
   std::string model, tokenizer, ids;
@@ -45,8 +44,9 @@ using Sequences = std::vector<std::vector<int32_t>>;
 template <class T>
 Sequences continue_all(const model::LoadedModel& model, const Sequences& prompts, const ContinueSettings& settings, ThreadPool& pool) {
   const size_t longest = std::ranges::max(prompts, {}, &std::vector<int32_t>::size).size();
-  if (static_cast<int64_t>(longest) > kMaxPositions - settings.max_tokens)
-    throw DataError(Complaint{"--ids", fmt::format("{} tokens in a line", longest), fmt::format("at most {} with what follows", kMaxPositions), ""});
+  if (static_cast<int64_t>(longest) > numerics::kMaxPositions - settings.max_tokens)
+    throw DataError(
+        Complaint{"--ids", fmt::format("{} tokens in a line", longest), fmt::format("at most {} with what follows", numerics::kMaxPositions), ""});
   model::Decoder<T> decoder(model.config, static_cast<int64_t>(longest) + settings.max_tokens, pool);
   decoder.set_weights(model.parameters);
   Sequences all;

@@ -13,10 +13,6 @@ namespace {
 
 using checkpoint::StoredTensor;
 
-constexpr int64_t kPiece = int64_t{1} << 20;  // values of a file in memory at a time
-
-double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
-
 struct Squares {
   double difference = 0, reference = 0;
 };
@@ -68,14 +64,14 @@ class PairSums {
       squares_.emplace_back();
     }
     const auto at = static_cast<size_t>(std::ranges::find(result_.hidden, index, &HiddenError::index) - result_.hidden.begin());
-    const int64_t width = config_.d_model, rows_at_once = std::max<int64_t>(1, kPiece / width);
+    const int64_t width = config_.d_model, rows_at_once = std::max<int64_t>(1, kParityPiece / width);
     for (int64_t row = 0; row < pair_.seq; row += rows_at_once) {
       reference_.resize(static_cast<size_t>(std::min(rows_at_once, pair_.seq - row) * width));
       file_.rows(*wanted, instance * pair_.seq + row, width, std::span<float>(reference_));
       for (size_t i = 0; i < reference_.size(); ++i) {
         const double reference = double{reference_[i]};
         const double difference = std::abs(double{numerics::to_float(ours[row * width + static_cast<int64_t>(i)])} - reference);
-        result_.hidden[at].max_abs = larger(result_.hidden[at].max_abs, difference);
+        result_.hidden[at].max_abs = model::larger(result_.hidden[at].max_abs, difference);
         squares_[at].difference += difference * difference;
         squares_[at].reference += reference * reference;
       }
@@ -118,7 +114,7 @@ class PairSums {
     std::vector<double> mine(wanted.size());
     const auto vocab = static_cast<size_t>(config_.vocab_size);
     pool_.parallel_for(rows, [&](int64_t row) { mine[static_cast<size_t>(row)] = model::log_sum_exp({ours + row * config_.vocab_size, vocab}); });
-    for (size_t row = 0; row < wanted.size(); ++row) logsumexp_ = larger(logsumexp_, std::abs(mine[row] - double{wanted[row]}));
+    for (size_t row = 0; row < wanted.size(); ++row) logsumexp_ = model::larger(logsumexp_, std::abs(mine[row] - double{wanted[row]}));
   }
 
   const GoldenFile& file_;

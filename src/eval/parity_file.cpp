@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "numerics/rope.h"
 
 namespace dz::eval {
 namespace {
@@ -11,8 +12,6 @@ using checkpoint::StoredTensor;
 using checkpoint::TensorSource;
 
 constexpr std::string_view kIds = ".input_ids";
-constexpr int64_t kMaxSeq = int64_t{1} << 20;  // as far as the table of cosines goes
-
 [[noreturn]] void fail(const TensorSource& source, const StoredTensor& tensor, const std::string& found, const std::string& expected,
                        const std::string& hint = "") {
   throw DataError(Complaint{source.path_of(tensor).string() + ": " + tensor.name, found, expected, hint});
@@ -75,8 +74,8 @@ GoldenPair GoldenFile::check(const std::string& name, const StoredTensor& ids) c
   if (ids.shape.empty() || ids.shape.size() > 2) fail(source_, ids, "shape " + shape_text(ids.shape), "[tokens] or [instances, tokens]");
   const std::string floats = "F32, BF16 or F16";
   GoldenPair pair{.name = name, .instances = ids.shape.size() == 2 ? ids.shape[0] : 1, .seq = ids.shape.back(), .ids = &ids};
-  if (pair.instances < 1 || pair.seq < 1 || pair.seq > kMaxSeq)
-    fail(source_, ids, "shape " + shape_text(ids.shape), "instances of 1 to " + std::to_string(kMaxSeq) + " tokens");
+  if (pair.instances < 1 || pair.seq < 1 || pair.seq > numerics::kMaxPositions)
+    fail(source_, ids, "shape " + shape_text(ids.shape), "instances of 1 to " + std::to_string(numerics::kMaxPositions) + " tokens");
   pair.logits = find_rows(source_, name + ".logits", ids, floats);
   pair.logits64 = find_rows(source_, name + ".logits64", ids, "F64");
   for (const StoredTensor* logits : {pair.logits, pair.logits64}) check_logits(source_, logits, ids, columns_, whole_rows());
@@ -84,10 +83,14 @@ GoldenPair GoldenFile::check(const std::string& name, const StoredTensor& ids) c
   pair.top1 = find_rows(source_, name + ".top1", ids, "I64 or I32");
   for (const StoredTensor* value : {pair.logsumexp, pair.top1}) check_width(source_, value, ids, 0, ", one value a token");
   for (int64_t i = 0; i <= config_.n_layers + 1; ++i) {
-    pair.hidden.push_back(find_rows(source_, name + ".hidden." + (i > config_.n_layers ? "norm" : std::to_string(i)), ids, floats));
+    pair.hidden.push_back(find_rows(source_, hidden_name(name, i, config_.n_layers), ids, floats));
     check_width(source_, pair.hidden.back(), ids, config_.d_model, ", as the model's d_model is");
   }
   return pair;
+}
+
+std::string hidden_name(const std::string& name, int64_t index, int64_t n_layers) {
+  return name + ".hidden." + (index > n_layers ? "norm" : std::to_string(index));
 }
 
 int64_t GoldenFile::longest() const {
@@ -96,16 +99,18 @@ int64_t GoldenFile::longest() const {
   return most;
 }
 
-std::vector<int64_t> GoldenFile::integers(const StoredTensor& tensor) const {
+std::vector<int64_t> read_integers(const TensorSource& source, const StoredTensor& tensor) {
   std::vector<int64_t> values(static_cast<size_t>(tensor.elements()));
   if (tensor.dtype == "I64") {
-    source_.read(tensor, std::as_writable_bytes(std::span(values)));
+    source.read(tensor, std::as_writable_bytes(std::span(values)));
     return values;
   }
   std::vector<int32_t> narrow(values.size());
-  source_.read(tensor, std::as_writable_bytes(std::span(narrow)));
+  source.read(tensor, std::as_writable_bytes(std::span(narrow)));
   return {narrow.begin(), narrow.end()};
 }
+
+std::vector<int64_t> GoldenFile::integers(const StoredTensor& tensor) const { return read_integers(source_, tensor); }
 
 std::vector<int32_t> GoldenFile::tokens(const GoldenPair& pair) const {
   const std::vector<int64_t> values = integers(*pair.ids);

@@ -19,6 +19,12 @@
 
 namespace dz::eval {
 
+// NAME.hidden.index, or NAME.hidden.norm behind the last layer.
+std::string hidden_name(const std::string& name, int64_t index, int64_t n_layers);
+
+// Every element of a tensor of dtype I64 or I32.
+std::vector<int64_t> read_integers(const checkpoint::TensorSource& source, const checkpoint::StoredTensor& tensor);
+
 struct GoldenPair {
   std::string name;
   int64_t instances = 0, seq = 0;
@@ -29,6 +35,8 @@ struct GoldenPair {
 
   bool has_hidden() const;
 };
+
+inline constexpr int64_t kParityPiece = int64_t{1} << 20;  // values of a file that are in memory at a time
 
 class GoldenFile {
  public:

@@ -13,8 +13,6 @@ namespace {
 using checkpoint::StoredTensor;
 using checkpoint::TensorSource;
 
-constexpr int64_t kPiece = int64_t{1} << 20;
-
 void read_as_double(const TensorSource& source, const StoredTensor& tensor, int64_t first, std::span<double> out) {
   if (tensor.dtype == "F64") return source.read_part(tensor, first * 8, std::as_writable_bytes(out));
   std::vector<float> values(out.size());
@@ -22,18 +20,15 @@ void read_as_double(const TensorSource& source, const StoredTensor& tensor, int6
   std::copy(values.begin(), values.end(), out.begin());
 }
 
-// Keeps a NaN.
-double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
-
 GradientError compare(const TensorSource& source, const StoredTensor& wanted, std::span<const float> ours) {
   double difference = 0, largest = 0;
   std::vector<double> piece;
   for (size_t at = 0; at < ours.size(); at += piece.size()) {
-    piece.resize(std::min(static_cast<size_t>(kPiece), ours.size() - at));
+    piece.resize(std::min(static_cast<size_t>(kParityPiece), ours.size() - at));
     read_as_double(source, wanted, static_cast<int64_t>(at), piece);
     for (size_t i = 0; i < piece.size(); ++i) {
-      difference = larger(difference, std::abs(double{ours[at + i]} - piece[i]));
-      largest = larger(largest, std::abs(piece[i]));
+      difference = model::larger(difference, std::abs(double{ours[at + i]} - piece[i]));
+      largest = model::larger(largest, std::abs(piece[i]));
     }
   }
   const double relative = difference == 0 ? 0 : largest == 0 ? std::numeric_limits<double>::infinity() : difference / largest;

@@ -82,9 +82,8 @@ std::string to_json(const ParityReport& report) {
   json["pairs"] = Json::array();
   for (const PairParity& pair : report.pairs) {
     Json object = to_object(pair);
-    for (const PairParity& floor : report.floor) {
-      if (floor.name != pair.name) continue;
-      object["floor"] = to_object(floor);
+    if (const PairParity* floor = report.floor_of(pair.name)) {
+      object["floor"] = to_object(*floor);
       object["floor"].erase("name");
     }
     json["pairs"].push_back(std::move(object));

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/thread_pool.h"
 #include "checkpoint/safetensors.h"
 #include "eval/parity.h"
+#include "eval/parity_file.h"
 #include "model/transformer.h"
 
 namespace dz::eval {
@@ -15,58 +15,40 @@ namespace {
 // A safetensors file whose tensors are filled in any order.
 class Tensors {
  public:
-  void add(const std::string& name, const char* dtype, const Shape& shape) {
-    const int64_t end = end_ + element_count(shape) * 4;
-    header_ += (header_.empty() ? "{" : ",") + nlohmann::json(name).dump() + ":" +
-               nlohmann::json{{"dtype", dtype}, {"shape", shape}, {"data_offsets", {end_, end}}}.dump();
-    begins_[name] = end_;
-    end_ = end;
-  }
-
-  // After the last add().
-  void create() {
-    header_ += "}";
-    header_.resize((header_.size() + 7) / 8 * 8, ' ');
-    const uint64_t size = header_.size();
-    file_.write(std::as_bytes(std::span(&size, 1)));
-    file_.write(header_);
-    data_ = 8 + static_cast<int64_t>(size);
+  explicit Tensors(std::vector<checkpoint::TensorSpec> specs) {
+    const checkpoint::SafetensorsPlan plan = checkpoint::plan_safetensors(std::move(specs), {});
+    file_.write(plan.head);
+    for (const checkpoint::StoredTensor& tensor : plan.tensors) begins_[tensor.name] = tensor.offset;
   }
 
   template <class V>
   void write(const std::string& name, int64_t first_element, const V* values, int64_t count) {
     static_assert(sizeof(V) == 4);
-    file_.write_at(data_ + begins_.at(name) + first_element * 4, std::as_bytes(std::span(values, static_cast<size_t>(count))));
+    file_.write_at(begins_.at(name) + first_element * 4, std::as_bytes(std::span(values, static_cast<size_t>(count))));
   }
 
   File release() { return std::move(file_); }
 
  private:
   File file_ = File::temporary();
-  std::string header_;
   std::map<std::string, int64_t> begins_;
-  int64_t end_ = 0, data_ = 0;
 };
-
-std::string hidden_name(const std::string& sequence, int64_t index, int64_t n_layers) {
-  return sequence + ".hidden." + (index > n_layers ? "norm" : std::to_string(index));
-}
 
 }  // namespace
 
 Recording record_logits(const model::LoadedModel& model, const std::vector<TokenSequence>& sequences, bool hidden, ThreadPool& pool) {
   const model::ModelConfig& config = model.config;
-  Tensors tensors;
+  std::vector<checkpoint::TensorSpec> specs;
   int64_t longest = 1;
   for (const TokenSequence& sequence : sequences) {
     const int64_t seq = sequence.seq();
     longest = std::max(longest, seq);
-    tensors.add(sequence.name + ".input_ids", "I32", {sequence.instances, seq});
-    tensors.add(sequence.name + ".logits", "F32", {sequence.instances, seq, config.vocab_size});
+    specs.push_back({sequence.name + ".input_ids", "I32", {sequence.instances, seq}});
+    specs.push_back({sequence.name + ".logits", "F32", {sequence.instances, seq, config.vocab_size}});
     for (int64_t i = 0; hidden && i <= config.n_layers + 1; ++i)
-      tensors.add(hidden_name(sequence.name, i, config.n_layers), "F32", {sequence.instances, seq, config.d_model});
+      specs.push_back({hidden_name(sequence.name, i, config.n_layers), "F32", {sequence.instances, seq, config.d_model}});
   }
-  tensors.create();
+  Tensors tensors(std::move(specs));
   model::Transformer<float> transformer(config, {.max_instances = 1, .seq = longest, .backward = false}, pool);
   transformer.set_weights(model.parameters);
   for (const TokenSequence& sequence : sequences) {

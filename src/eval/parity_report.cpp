@@ -10,11 +10,6 @@ namespace {
 
 constexpr size_t kMostShown = 8;  // mismatches of a text report; JSON has more
 
-const PairParity* floor_of(const ParityReport& report, const std::string& name) {
-  const auto found = std::ranges::find(report.floor, name, &PairParity::name);
-  return found == report.floor.end() ? nullptr : &*found;
-}
-
 // A NaN is the worst of all.
 template <class V, class Member>
 const V* worst(const std::vector<V>& values, Member member) {
@@ -70,6 +65,11 @@ std::string details(const PairParity& pair, const PairParity* floor) {
 
 }  // namespace
 
+const PairParity* ParityReport::floor_of(const std::string& name) const {
+  const auto found = std::ranges::find(floor, name, &PairParity::name);
+  return found == floor.end() ? nullptr : &*found;
+}
+
 ParityLimits default_limits(const std::string& dtype) {
   // Two to three times what right programs show on the tiny golden models, transformers' own bf16 among them (docs/verbs/parity.md).
   if (dtype == "bf16") return {.mean_kl = 3e-3, .max_kl = 1.5e-2, .logsumexp = 0.2, .hidden = 5e-2, .gradient = 0.5};
@@ -101,10 +101,10 @@ std::string to_text(const ParityReport& report) {
                       "top-1", "top-5", "top-10", "rank");
   for (const PairParity& pair : report.pairs) {
     if (pair.logits) text += statistics_line(pair.name, *pair.logits);
-    const PairParity* floor = floor_of(report, pair.name);
+    const PairParity* floor = report.floor_of(pair.name);
     if (pair.logits && floor && floor->logits) text += statistics_line("  fp32 | bf16", *floor->logits);
   }
-  for (const PairParity& pair : report.pairs) text += details(pair, floor_of(report, pair.name));
+  for (const PairParity& pair : report.pairs) text += details(pair, report.floor_of(pair.name));
   if (const GradientError* most = worst(report.gradients, &GradientError::relative)) {
     text += fmt::format("{:<14} gradients: largest error {:.2e} of a tensor's largest gradient, in {}\n", report.gradients_of, most->relative,
                         most->tensor);

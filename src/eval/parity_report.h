@@ -29,6 +29,8 @@ struct ParityReport {
   std::vector<PairParity> floor;  // the noise floor: the reference's float32 against its own bf16, by the same names; may be empty
   std::vector<GradientError> gradients;
   std::string gradients_of;  // the pair whose ids they belong to
+
+  const PairParity* floor_of(const std::string& name) const;  // null when there is none
 };
 
 // One line for each limit that is passed, naming pair and value; a NaN passes every limit.

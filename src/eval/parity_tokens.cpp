@@ -1,17 +1,16 @@
 #include "eval/parity_tokens.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
 #include "data/bare_store.h"
+#include "eval/parity_file.h"
+#include "numerics/rope.h"
 #include "text/id_lines.h"
 
 namespace dz::eval {
 namespace {
-
-constexpr int64_t kMaxSeq = int64_t{1} << 20;  // as far as the table of cosines goes
 
 std::vector<TokenSequence> of_lines(const fs::path& path) {
   std::vector<TokenSequence> sequences;
@@ -40,27 +39,15 @@ std::vector<TokenSequence> of_safetensors(const fs::path& path) {
   std::vector<TokenSequence> sequences;
   for (const checkpoint::StoredTensor& ids : source.tensors()) {
     if (!ids.name.ends_with(kIds)) continue;
-    const bool wide = ids.dtype == "I64";
-    if ((!wide && ids.dtype != "I32") || ids.shape.empty() || ids.shape.size() > 2) {
+    if ((ids.dtype != "I64" && ids.dtype != "I32") || ids.shape.empty() || ids.shape.size() > 2) {
       throw DataError(Complaint{path.string() + ": " + ids.name, ids.dtype + " of " + std::to_string(ids.shape.size()) + " dimensions",
                                 "I64 or I32, [tokens] or [instances, tokens]", ""});
     }
     if (ids.elements() == 0) continue;
     TokenSequence& sequence = sequences.emplace_back(
         TokenSequence{.name = ids.name.substr(0, ids.name.size() - kIds.size()), .instances = ids.shape.size() == 2 ? ids.shape[0] : 1});
-    std::vector<std::byte> bytes(static_cast<size_t>(ids.bytes));
-    source.read(ids, bytes);
-    for (size_t i = 0; i < static_cast<size_t>(ids.elements()); ++i) {
-      int64_t value = 0;
-      int32_t narrow = 0;
-      if (wide) {
-        std::memcpy(&value, bytes.data() + i * 8, 8);
-      } else {
-        std::memcpy(&narrow, bytes.data() + i * 4, 4);
-        value = narrow;
-      }
+    for (const int64_t value : read_integers(source, ids))
       sequence.tokens.push_back(value < 0 || value > INT32_MAX ? -1 : static_cast<int32_t>(value));
-    }
   }
   return sequences;
 }
@@ -80,9 +67,9 @@ std::vector<TokenSequence> read_token_sequences(const fs::path& path, const Toke
                                   "ids from 0 below the models' vocab_size, " + std::to_string(settings.vocab_size), ""});
       }
     }
-    if (sequence.seq() > kMaxSeq) {
+    if (sequence.seq() > numerics::kMaxPositions) {
       throw DataError(Complaint{path.string() + ": " + sequence.name, std::to_string(sequence.seq()) + " tokens",
-                                "at most " + std::to_string(kMaxSeq), "cut it into shorter sequences"});
+                                "at most " + std::to_string(numerics::kMaxPositions), "cut it into shorter sequences"});
     }
   }
   return sequences;

@@ -52,8 +52,6 @@ int64_t rank_of(int64_t token, std::span<const float> row) {
   return 1 + before;
 }
 
-// Keeps a NaN, which std::max would drop.
-double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 double smaller(double a, double b) { return a < b || std::isnan(a) ? a : b; }
 
 struct RowStats {
@@ -129,6 +127,8 @@ void join(const RowStats& row, ParityStats& sums) {
 }
 
 }  // namespace
+
+double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 
 double log_sum_exp(std::span<const float> logits) {
   double most = -std::numeric_limits<double>::infinity();

@@ -61,6 +61,7 @@ class Parity {
   ParityStats sums_;
 };
 
+double larger(double a, double b);  // a NaN stays, which std::max would drop
 double log_sum_exp(std::span<const float> logits);
 int64_t argmax(std::span<const float> logits);  // the lowest of equals
 

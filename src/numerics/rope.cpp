@@ -72,7 +72,7 @@ std::vector<double> exact_rope_inverse_frequencies(const RopeShape& shape) {
 }
 
 RopeTable make_rope_table(const RopeShape& shape, int64_t positions, RopeTableKind kind) {
-  DZ_CHECK(positions >= 0 && positions <= int64_t{1} << 20, "positions", positions);
+  DZ_CHECK(positions >= 0 && positions <= kMaxPositions, "positions", positions);
   const bool reference = kind == RopeTableKind::kReference;
   const std::vector<float> rounded = rope_inverse_frequencies(shape);
   const std::vector<double> exact = exact_rope_inverse_frequencies(shape);

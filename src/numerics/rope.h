@@ -54,7 +54,9 @@ struct RopeTable {
   std::vector<float> cos, sin;      // [positions, half], times the attention factor (one more rounding in a reference table, none in an exact one)
 };
 
-// Positions [0, positions), at most 2^20.
+inline constexpr int64_t kMaxPositions = int64_t{1} << 20;  // as far as a table goes
+
+// Positions [0, positions), at most kMaxPositions.
 RopeTable make_rope_table(const RopeShape& shape, int64_t positions, RopeTableKind kind);
 
 }  // namespace dz::numerics
