@@ -87,7 +87,10 @@ TEST(Schedules, EqualOlmoCore) {
       }
       const double ours = learning_rate(schedule, point[0].get<int64_t>()), theirs = test::hex(point[1]);
       const int64_t apart = ulps_apart(ours, theirs);
-      EXPECT_LE(apart, schedule.kind == ScheduleKind::kHalfCosine ? 2 : has_cosine(schedule) ? 1 : 0) << row["name"] << " at " << point[0] << ": " << ours << " " << theirs;
+      EXPECT_LE(apart, schedule.kind == ScheduleKind::kHalfCosine ? 2
+                       : has_cosine(schedule)                     ? 1
+                                                                  : 0)
+          << row["name"] << " at " << point[0] << ": " << ours << " " << theirs;
       off_by_one += apart != 0;
       ++points;
     }
