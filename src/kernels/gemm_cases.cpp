@@ -218,7 +218,7 @@ struct GemmCheck<T>::State {
 template <class T>
 GemmCheck<T>::GemmCheck(const GemmCase& gemm_case, const TypedForms<T>& reference) {
   set_flush_to_zero();
-  state_ = std::make_unique<const State>(gemm_case, Problem<T>(gemm_case));
+  state_.reset(new State{gemm_case, Problem<T>(gemm_case)});
   reference.gemm(state_->expected.product, nullptr);
 }
 
