@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/trace.h"
 
 namespace dz {
 
@@ -80,7 +81,10 @@ void ThreadPool::work() {
       if (stop_) return;
       seen = round_.load(std::memory_order_relaxed);
     }
-    run_tasks();
+    {
+      const TraceSpan span("tasks");
+      run_tasks();
+    }
     {
       const std::lock_guard lock(mutex_);
       if (active_.fetch_sub(1, std::memory_order_release) == 1) done_.notify_one();

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/trace.h"
 #include "cli/cli.h"
 #include "cli/landmark.h"
 #include "train/trainer.h"
@@ -13,7 +14,7 @@ namespace dz::cli {
 namespace {
 
 struct Options {
-  std::string config, dir, fork;
+  std::string config, dir, fork, profile;
   std::vector<std::string> sets;
   int64_t stop_after = -1;
   bool fresh = false, override_data = false, help_config = false;
@@ -40,7 +41,12 @@ void run_train(const Options& options) {
     throw InputError(
         Complaint{.where = "--fork " + options.fork, .found = "no checkpoint", .expected = "one, as in RUN/checkpoints/step-40", .hint = ""});
   }
+  if (!options.profile.empty()) Trace::start();
   if (train::train(std::move(train), write_landmark) == train::Outcome::kStoppedBySignal) set_exit_code(static_cast<int>(ExitCode::kTryAgain));
+  if (!options.profile.empty()) {
+    Trace::stop();
+    Trace::write(options.profile);
+  }
 }
 
 }  // namespace
@@ -57,6 +63,7 @@ void add_train(CLI::App& app) {
   CLI::Option* fresh = verb->add_flag("--fresh", options->fresh, "start anew; an old run in the directory is moved to RUN.old-K");
   verb->add_option("--fork", options->fork, "start a new run from this checkpoint under a changed recipe")->type_name("CHECKPOINT")->excludes(fresh);
   verb->add_flag("--override", options->override_data, "resume with other data: skips the identity check of the data, and nothing else");
+  verb->add_option("--profile", options->profile, "write a Chrome trace of this process: kernels, phases, threads")->type_name("TRACE.json");
   verb->add_flag("--help-config", options->help_config, "list every key of a configuration with its default");
   verb->callback([options] { run_train(*options); });
 }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/thread_pool.h"
+#include "base/trace.h"
 #include "kernels/attention_scratch.h"
 #include "kernels/scratch.h"
 #include "kernels/table.h"
@@ -51,6 +52,7 @@ bool tiles_visible(const AttentionShape& shape, int64_t instance, int64_t query_
 
 template <class T>
 void attention_forward(const AttentionForward<T>& args, ThreadPool& pool) {
+  const TraceSpan span("attention forward");
   const AttentionShape& shape = args.shape;
   check(shape);
   if (shape.queries() == 0) return;
@@ -65,6 +67,7 @@ void attention_forward(const AttentionForward<T>& args, ThreadPool& pool) {
 
 template <class T>
 void attention_backward(const AttentionBackward<T>& args, ThreadPool& pool) {
+  const TraceSpan span("attention backward");
   check(args.shape);
   DZ_CHECK(args.shape.first_query == 0, "first_query", args.shape.first_query);
   pool.parallel_for(args.shape.instances * args.shape.kv_heads, [&](int64_t unit) { forms<T>().attention_backward(args, unit, unit + 1); });

@@ -1,6 +1,7 @@
 #include "kernels/rows.h"
 
 #include "base/check.h"
+#include "base/trace.h"
 #include "kernels/split.h"
 
 namespace dz::kernels {
@@ -12,54 +13,64 @@ constexpr int64_t kLine = 64;  // columns of a range come in multiples of it: wh
 
 template <class T>
 void rmsnorm_forward(const RmsNormForward<T>& args, ThreadPool& pool) {
+  const TraceSpan span("rmsnorm forward");
   split_units(pool, args.rows, args.width, 1, forms<T>().rmsnorm_forward, args);
 }
 
 template <class T>
 void rmsnorm_backward(const RmsNormBackward<T>& args, ThreadPool& pool) {
+  const TraceSpan span("rmsnorm backward");
   split_units(pool, args.rows, args.width, 1, forms<T>().rmsnorm_backward, args);
 }
 
 template <class T>
 void norm_weight_grad(const NormWeightGrad<T>& args, ThreadPool& pool) {
+  const TraceSpan span("norm dW");
   DZ_CHECK((args.dy != nullptr) != (args.dy_f32 != nullptr), "dy", args.dy != nullptr, "dy_f32", args.dy_f32 != nullptr);
   split_units(pool, args.width, args.rows, kLine, forms<T>().norm_weight_grad, args);
 }
 
 template <class T>
 void bias_grad(const BiasGrad<T>& args, ThreadPool& pool) {
+  const TraceSpan span("bias gradient");
   split_units(pool, args.width, args.rows, kLine, forms<T>().bias_grad, args);
 }
 
 template <class T>
 void qk_norm_rope_forward(const QkNormRopeForward<T>& args, ThreadPool& pool) {
+  const TraceSpan span("qk-norm rope forward");
   DZ_CHECK(args.head_dim % 2 == 0 && (args.rows == 0 || args.positions > 0), "head_dim", args.head_dim, "positions", args.positions);
   split_units(pool, args.rows, args.heads * args.head_dim, 1, forms<T>().qk_norm_rope_forward, args);
 }
 
 template <class T>
 void qk_norm_rope_backward(const QkNormRopeBackward<T>& args, ThreadPool& pool) {
+  const TraceSpan span("qk-norm rope backward");
   DZ_CHECK(args.head_dim % 2 == 0 && (args.rows == 0 || args.positions > 0), "head_dim", args.head_dim, "positions", args.positions);
   split_units(pool, args.rows, args.heads * args.head_dim, 1, forms<T>().qk_norm_rope_backward, args);
 }
 
 template <class T>
 void swiglu_forward(const SwigluForward<T>& args, ThreadPool& pool) {
+  const TraceSpan span("swiglu forward");
   split_units(pool, args.count, 1, kLine, forms<T>().swiglu_forward, args);
 }
 
 template <class T>
 void swiglu_backward(const SwigluBackward<T>& args, ThreadPool& pool) {
+  const TraceSpan span("swiglu backward");
   split_units(pool, args.count, 1, kLine, forms<T>().swiglu_backward, args);
 }
 
 template <class T>
 void embedding_forward(const EmbeddingForward<T>& args, ThreadPool& pool) {
+  const TraceSpan span("embedding forward");
   split_units(pool, args.rows, args.width, 1, forms<T>().embedding_forward, args);
 }
 
 template <class T>
 void embedding_grad(const EmbeddingGrad<T>& args, ThreadPool& pool) {
+  const TraceSpan span("embedding gradient");
   split_units(pool, args.width, args.rows, kLine, forms<T>().embedding_grad, args);
 }
 

@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/stopwatch.h"
+#include "base/trace.h"
 #include "kernels/gemm.h"
 #include "kernels/loss.h"
 #include "kernels/rows.h"
@@ -74,6 +76,7 @@ struct Transformer<T>::State {
 
 template <class T>
 void Transformer<T>::State::forward(const Pass& pass, const Batch& batch, bool for_backward, const HiddenSink& sink) {
+  const TraceSpan span("forward");
   const int64_t rows = pass.rows();
   kernels::embedding_forward<T>({.rows = rows, .width = config.d_model, .tokens = batch.tokens, .table = weights.embedding, .y = work.residual[0]},
                                 pool);
@@ -186,6 +189,7 @@ void Transformer<T>::State::sum_losses(const Batch& batch, LossOut& loss) const 
 // Begins with the gradient at the final norm's output, in work.gradients.residual.
 template <class T>
 void Transformer<T>::State::backward(const Pass& pass, const Batch& batch, Parameters& out) {
+  const TraceSpan span("backward");
   const int64_t width = config.d_model;
   const ModelIndex index(config, out);
   T* residual = work.gradients.residual;
@@ -239,16 +243,23 @@ void Transformer<T>::forward_backward(const Batch& batch, float weight, float z_
   check_batch(batch, state.limits, state.config.vocab_size, true);
   const Pass pass = state.pass_of(batch);
   state.sums.begin(lanes, batch.instances);
+  Stopwatch watch;
   state.forward(pass, batch, true, nullptr);
-  state.sums.sum(gradients.head(), [&](parallel::Span instances, float* sum, bool fresh) {
-    state.for_each_chunk(pass, instances, [&](int64_t first_row, int64_t rows) {
-      state.chunk_loss(batch, first_row, rows, weight, z_loss, state.work.dlogits);
-      state.chunk_backward(first_row, rows, sum, fresh);
-      fresh = false;
+  loss.forward_seconds = watch.lap();
+  {
+    const TraceSpan span("head");
+    state.sums.sum(gradients.head(), [&](parallel::Span instances, float* sum, bool fresh) {
+      state.for_each_chunk(pass, instances, [&](int64_t first_row, int64_t rows) {
+        state.chunk_loss(batch, first_row, rows, weight, z_loss, state.work.dlogits);
+        state.chunk_backward(first_row, rows, sum, fresh);
+        fresh = false;
+      });
     });
-  });
-  state.sum_losses(batch, loss);
+    state.sum_losses(batch, loss);
+  }
+  loss.head_seconds = watch.lap();
   state.backward(pass, batch, gradients);
+  loss.backward_seconds = watch.lap();
 }
 
 template <class T>

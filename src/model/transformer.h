@@ -41,6 +41,8 @@ LaneGroup whole_batch(int64_t instances, int64_t lanes);
 struct LossOut {
   std::vector<double> ce, z;  // [instances]: sums over the tokens of an instance; z before its multiplier
   int64_t labels = 0;         // targets that are not masked
+  // Of forward_backward: the layers forward; head and loss, both ways; the layers backward.
+  double forward_seconds = 0, head_seconds = 0, backward_seconds = 0;
 };
 
 enum class Remat : uint8_t { kNone, kFull };  // keep every activation; keep a layer's input and compute the rest again in backward

@@ -67,8 +67,15 @@ std::string to_json_line(const StepReport& report) {
   line["seconds"] = report.seconds;
   line["tokens_per_second"] = report.seconds > 0 ? static_cast<double>(report.tokens) / report.seconds : 0.0;
   line["mfu"] = report.mfu;
-  line["data_share"] = report.seconds > 0 ? report.data_seconds / report.seconds : 0.0;
-  line["save_share"] = report.seconds > 0 ? report.save_seconds / report.seconds : 0.0;
+  const auto phase = [&](const char* key, double seconds) { line[key] = report.seconds > 0 ? seconds / report.seconds : 0.0; };
+  phase("data_share", report.phases.data);
+  phase("forward_share", report.phases.forward);
+  phase("head_share", report.phases.head);
+  phase("backward_share", report.phases.backward);
+  phase("optimizer_share", report.phases.optimizer);
+  phase("communication_share", report.phases.communication);
+  phase("digest_share", report.phases.digest);
+  phase("save_share", report.phases.save);
   line["batch_digest"] = report.batch_digest.hex();
   if (report.digests) {
     line["digest"] = {{"parameters", report.digests->parameters.total.hex()},

@@ -19,6 +19,18 @@ struct RankReport {
   int64_t instances = 0;
 };
 
+// Where the time of a step went.
+struct PhaseSeconds {
+  double data = 0;           // waiting for the batch
+  double forward = 0;        // the layers
+  double head = 0;           // logits, loss and their gradients
+  double backward = 0;       // the layers, and joining the gradients of micro-batches
+  double optimizer = 0;      // norm, clipping, update, cast of the new weights
+  double communication = 0;  // with other ranks
+  double digest = 0;         // certificates of the state
+  double save = 0;           // the checkpoint before this step
+};
+
 struct StepReport {
   int64_t step = 0;
   float loss = 0;                             // mean cross entropy of the batch, by the divisor of the recipe
@@ -36,7 +48,8 @@ struct StepReport {
   std::string skip_reason;
   int64_t tokens = 0;  // of the batch
   int64_t tokens_total = 0;
-  double seconds = 0, data_seconds = 0, save_seconds = 0;
+  double seconds = 0;
+  PhaseSeconds phases;
   double mfu = 0;  // share of the raw peak
   Digest128 batch_digest;
   std::optional<checkpoint::StateDigests> digests;  // after this step

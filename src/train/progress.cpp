@@ -55,9 +55,14 @@ std::string Progress::line(const StepReport& report) const {
   }
   const double speed = report.seconds > 0 ? static_cast<double>(report.tokens) / report.seconds : 0;
   const double share = report.seconds > 0 ? 100 / report.seconds : 0;
-  std::string text = fmt::format("step {:>4}/{}  loss {:.3f}  norm {:.2f}  lr {:.2e}  {} tokens/s  {:.0f}% of peak  data {:.1f}%  save {:.1f}%",
-                                 report.step, steps_, report.loss, report.grad_norm, report.lr, short_count(speed), 100 * report.mfu,
-                                 share * report.data_seconds, share * report.save_seconds);
+  std::string text = fmt::format("step {:>4}/{}  loss {:.3f}  norm {:.2f}  lr {:.2e}  {} tokens/s  {:.0f}% of peak", report.step, steps_, report.loss,
+                                 report.grad_norm, report.lr, short_count(speed), 100 * report.mfu);
+  const PhaseSeconds& spent = report.phases;
+  text += fmt::format("  data {:.0f}%  fwd {:.0f}%  head {:.0f}%  bwd {:.0f}%  opt {:.0f}%", share * spent.data, share * spent.forward,
+                      share * spent.head, share * spent.backward, share * spent.optimizer);
+  if (spent.communication > 0) text += fmt::format("  comm {:.0f}%", share * spent.communication);
+  if (spent.digest > 0) text += fmt::format("  digest {:.0f}%", share * spent.digest);
+  if (spent.save > 0) text += fmt::format("  save {:.0f}%", share * spent.save);
   if (timed_steps_ > 0) text += "  ETA " + duration(timed_seconds_ / static_cast<double>(timed_steps_) * static_cast<double>(steps_ - report.step));
   if (report.digests)
     text += fmt::format("  cert {} {}", report.digests->parameters.total.hex().substr(0, 4), report.digests->moments.total.hex().substr(0, 4));

@@ -7,7 +7,9 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "base/thread_pool.h"
+#include "base/trace.h"
 #include "checkpoint/digest.h"
 #include "kernels/state.h"
 #include "optim/clip.h"
@@ -126,7 +128,13 @@ int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
         engine_);
     sums.ce.insert(sums.ce.end(), loss.ce.begin(), loss.ce.end());
     sums.z.insert(sums.z.end(), loss.z.begin(), loss.z.end());
-    if (micro.last_part) tree.add(micro.lanes, slot);
+    sums.seconds.forward += loss.forward_seconds;
+    sums.seconds.head += loss.head_seconds;
+    sums.seconds.backward += loss.backward_seconds;
+    if (!micro.last_part) continue;
+    const Stopwatch watch;
+    tree.add(micro.lanes, slot);
+    sums.seconds.backward += watch.seconds();
   }
   return tree.root();
 }
@@ -162,7 +170,9 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
   report.batch_digest = batch.digest;
 
   // Forward and backward, lane by lane; then one gradient.
+  Stopwatch watch;
   std::visit([&](const auto& engine) { engine->set_weights(state.parameters); }, engine_);
+  const double cast_seconds = watch.lap();
   Sums sums;
   const int slot = accumulate(batch, sums);
   model::Parameters& gradient = *slots_[static_cast<size_t>(slot)];
@@ -174,6 +184,8 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
   }
 
   // May it be used?
+  watch.lap();
+  const TraceSpan span("optimizer");
   std::vector<optim::GradientView> views;
   for (size_t i = 0; i < gradient.size(); ++i)
     views.push_back({gradient.specs()[i].name, static_cast<int64_t>(gradient.tensor(i).size()), gradient.tensor(i).data()});
@@ -189,6 +201,8 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
     ++state.adam_step;
   }
   report.adam_step = state.adam_step;
+  report.phases = sums.seconds;
+  report.phases.optimizer = cast_seconds + watch.lap();
   busy_[static_cast<size_t>(slot)] = false;
   state.step = batch.step;
   state.tokens += report.tokens;

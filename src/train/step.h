@@ -56,6 +56,7 @@ class Stepper {
   using Engine = std::variant<std::unique_ptr<model::Transformer<bf16>>, std::unique_ptr<model::Transformer<float>>>;
   struct Sums {
     std::vector<double> ce, z;  // [instances]
+    PhaseSeconds seconds;
   };
 
   const std::vector<parallel::MicroBatch>& plan_of(int64_t instances);

@@ -90,10 +90,12 @@ class Trainer {
       StepReport report = stepper.step(state_, batch);
       const bool stop = signals.stop_signal() != 0;
       const bool save_due = state_.step == last || stop || signals.take_save_request() || due(run_settings().checkpoint_every);
+      const double stepped = now();
       if (save_due || due(run_settings().digest_every)) report.digests = digests();
+      report.phases.digest = now() - stepped;
       report.seconds = now() - begin + save_seconds;
-      report.data_seconds = read - begin;
-      report.save_seconds = save_seconds;
+      report.phases.data = read - begin;
+      report.phases.save = save_seconds;
       report.mfu = static_cast<double>(report.tokens) * flops_per_token_ / report.seconds / peak_;
       metrics.append(report);
       ledger_->append({.step = batch.step, .sequence_length = batch.sequence_length, .ids = consumed(batch)});

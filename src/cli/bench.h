@@ -1,0 +1,13 @@
+// The parts of `deltazero bench`, one a file; each adds its subcommand.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace dz::cli {
+
+void add_bench_step(CLI::App& bench);
+void add_bench_tokenizer(CLI::App& bench);
+
+}  // namespace dz::cli
