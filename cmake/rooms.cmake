@@ -51,7 +51,8 @@ function(dz_isa_files isa directory)
   target_sources(dz_kernels PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
 
-# tests/NAME/*.cpp become the program test_NAME, run as one CTest test; DZ_GOLDEN is the folder of recorded numbers.
+# tests/NAME/*.cpp become the program test_NAME; DZ_GOLDEN is the folder of recorded numbers. It is one CTest test, or as many as DZ_SHARDS_NAME
+# says, so that the rooms whose tests take longest keep every core busy.
 function(dz_tests name)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
   if(NOT sources)
@@ -77,7 +78,16 @@ function(dz_tests name)
     target_compile_options(test_kernels_emulated PRIVATE ${DZ_AVX512})
     target_sources(test_kernels PRIVATE $<TARGET_OBJECTS:test_kernels_emulated>)
   endif()
-  add_test(NAME ${name} COMMAND test_${name})
+  if(NOT DZ_SHARDS_${name})
+    add_test(NAME ${name} COMMAND test_${name})
+    return()
+  endif()
+  math(EXPR last "${DZ_SHARDS_${name}} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${name}_${shard} COMMAND test_${name})
+    set_tests_properties(${name}_${shard} PROPERTIES ENVIRONMENT
+      "GTEST_TOTAL_SHARDS=${DZ_SHARDS_${name}};GTEST_SHARD_INDEX=${shard};GTEST_OUTPUT=json:${CMAKE_BINARY_DIR}/results/${name}_${shard}.json")
+  endforeach()
 endfunction()
 
 # tests/fuzz/NAME_fuzz.cpp feeds damaged inputs to a parser; its seeds are in tests/fuzz/seeds/NAME, or in the directory of tests/golden that

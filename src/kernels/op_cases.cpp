@@ -153,6 +153,11 @@ T* CaseMemory::in_out(std::string name, int64_t count) {
   return data;
 }
 
+template <class T>
+void CaseMemory::changed(std::string name, T* data, int64_t count) {
+  outputs_.push_back({std::move(name), dtype_of<T>(), data, count});
+}
+
 template bf16* CaseMemory::input<bf16>(int64_t, float);
 template float* CaseMemory::input<float>(int64_t, float);
 template bf16* CaseMemory::output<bf16>(std::string, int64_t);
@@ -160,6 +165,8 @@ template float* CaseMemory::output<float>(std::string, int64_t);
 template double* CaseMemory::output<double>(std::string, int64_t);
 template bf16* CaseMemory::in_out<bf16>(std::string, int64_t);
 template float* CaseMemory::in_out<float>(std::string, int64_t);
+template void CaseMemory::changed<bf16>(std::string, bf16*, int64_t);
+template void CaseMemory::changed<float>(std::string, float*, int64_t);
 
 std::vector<OpCase> op_cases(CaseSet set) {
   std::vector<OpCase> cases;

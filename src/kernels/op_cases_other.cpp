@@ -100,12 +100,13 @@ void add_losses(const LossCase& c, CaseSet set, std::vector<OpCase>& cases) {
   add_case(cases, set, c, "cross_entropy", name, bytes, 0, [c, count](CaseMemory& memory) {
     CrossEntropy<T> args{.rows = c.rows, .vocab = c.vocab, .weight = 0.37f, .z_loss = c.z_loss};
     args.logits = memory.input<float>(count, 9.0f);
+    args.gradient = c.gradient;
     int32_t* targets = memory.integers(c.rows, kMasked, static_cast<int32_t>(c.vocab));
     targets[c.rows / 2] = static_cast<int32_t>(count / 2 % c.vocab);  // the element that a fault changes decides a loss
     args.targets = targets;
     args.ce = memory.output<float>("ce", c.rows);
     args.z = memory.output<float>("z", c.rows);
-    if (c.gradient) args.dlogits = memory.output<T>("dlogits", count);
+    if (c.gradient) memory.changed("dlogits and exponentials", args.dlogits(), args.dlogits_stride() * c.rows);
     return units_of<T>(c.rows, args, &TypedForms<T>::cross_entropy);
   });
 }

@@ -43,15 +43,17 @@ void add_norms(const RowsCase& c, CaseSet set, std::vector<OpCase>& cases) {
     args.rstd = memory.positive(c.rows);
     return units_of<T>(c.rows, args, &TypedForms<T>::rmsnorm_backward);
   });
-  add_case(cases, set, c, "embedding_forward", named<T>("embedding_forward", c), bytes_of<T>(2 * count), 0, [c, count](CaseMemory& memory) {
-    EmbeddingForward<T> args{.rows = c.rows, .width = c.width};
-    args.table = memory.input<T>(kVocab * c.width);
-    auto* tokens = memory.integers(c.rows, 0, kVocab);
-    tokens[0] = kVocab / 2;  // the row that a fault changes is used
-    args.tokens = tokens;
-    args.y = memory.output<T>("y", count);
-    return units_of<T>(c.rows, args, &TypedForms<T>::embedding_forward);
-  });
+  add_case(cases, set, c, "embedding_forward", named<T>("embedding_forward", c), bytes_of<T>(count) + bytes_of<float>(count), 0,
+           [c, count](CaseMemory& memory) {
+             EmbeddingForward<T> args{.rows = c.rows, .width = c.width};
+             if (sizeof(T) == sizeof(bf16)) memory.last_bit(16);
+             args.table = memory.input<float>(kVocab * c.width);
+             auto* tokens = memory.integers(c.rows, 0, kVocab);
+             tokens[0] = kVocab / 2;  // the row that a fault changes is used
+             args.tokens = tokens;
+             args.y = memory.output<T>("y", count);
+             return units_of<T>(c.rows, args, &TypedForms<T>::embedding_forward);
+           });
 }
 
 template <class T>

@@ -28,6 +28,10 @@ class CaseMemory {
   template <class T>
   T* in_out(std::string name, int64_t count);
 
+  // An input that the op leaves as something else: `count` elements of another type over the same bytes, compared afterwards.
+  template <class T>
+  void changed(std::string name, T* data, int64_t count);
+
   // The lowest bit of a float input that the op can tell apart; 16 for one that is only rounded to bf16.
   void last_bit(int bit) { last_bit_ = bit; }
 

@@ -108,12 +108,13 @@ struct SwigluBackward {
   T* dup = nullptr;
 };
 
-// y[i] = table[tokens[i]]. Unit: a row. Tokens are checked before they come here.
+// y[i] = round(table[tokens[i]]): the table stays in f32, since a step reads a few of its rows. Unit: a row. Tokens are checked before they
+// come here.
 template <class T>
 struct EmbeddingForward {
   int64_t rows = 0, width = 0;
   const int32_t* tokens = nullptr;  // [rows]
-  const T* table = nullptr;         // [vocab, width]
+  const float* table = nullptr;     // [vocab, width]
   T* y = nullptr;                   // [rows, width]
 };
 

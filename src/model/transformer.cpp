@@ -60,8 +60,9 @@ struct Transformer<T>::State {
   // Computes the logits of chunks of rows, each of one instance, into work.logits: use(first_row, rows), counted from the start of the batch.
   template <class Use>
   void for_each_chunk(const Pass& pass, parallel::Span instances, Use&& use);
-  void chunk_loss(const Batch& batch, int64_t first_row, int64_t rows, float weight, float z_loss, T* dlogits);
-  // From work.dlogits: the head's gradient, and the one at work.normed into work.gradients.residual.
+  // With `gradient` work.logits becomes the gradient of the logits (kernels/loss.h).
+  void chunk_loss(const Batch& batch, int64_t first_row, int64_t rows, float weight, float z_loss, bool gradient);
+  // From that: the head's gradient, and the one at work.normed into work.gradients.residual.
   void chunk_backward(int64_t first_row, int64_t rows, float* dw, bool fresh);
   void sum_losses(const Batch& batch, LossOut& loss) const;
 
@@ -120,19 +121,18 @@ void Transformer<T>::State::for_each_chunk(const Pass& pass, parallel::Span inst
 }
 
 template <class T>
-void Transformer<T>::State::chunk_loss(const Batch& batch, int64_t first_row, int64_t rows, float weight, float z_loss, T* dlogits) {
+void Transformer<T>::State::chunk_loss(const Batch& batch, int64_t first_row, int64_t rows, float weight, float z_loss, bool gradient) {
   // Instance by instance where weights differ: each row's result is its own, so the cut changes no bit.
   for (int64_t row = first_row, end = first_row + rows; row < end;) {
     const int64_t instance = row / batch.seq;
     const int64_t stop = batch.weights ? std::min(end, (instance + 1) * batch.seq) : end;
-    const int64_t offset = (row - first_row) * config.vocab_size;
     kernels::cross_entropy<T>({.rows = stop - row,
                                .vocab = config.vocab_size,
-                               .logits = work.logits + offset,
+                               .logits = work.logits + (row - first_row) * config.vocab_size,
                                .targets = batch.targets + row,
                                .weight = batch.weights ? batch.weights[instance] : weight,
                                .z_loss = z_loss,
-                               .dlogits = dlogits ? dlogits + offset : nullptr,
+                               .gradient = gradient,
                                .ce = work.ce + row,
                                .z = work.z + row},
                               pool);
@@ -143,12 +143,13 @@ void Transformer<T>::State::chunk_loss(const Batch& batch, int64_t first_row, in
 template <class T>
 void Transformer<T>::State::chunk_backward(int64_t first_row, int64_t rows, float* dw, bool fresh) {
   const int64_t vocab = config.vocab_size, width = config.d_model;
+  const kernels::CrossEntropy<T> loss{.rows = rows, .vocab = vocab, .logits = work.logits};
   kernels::gemm<T>({.m = vocab,
                     .n = width,
                     .k = rows,
-                    .a = work.dlogits,
+                    .a = loss.dlogits(),
                     .a_row = 1,
-                    .a_col = vocab,
+                    .a_col = loss.dlogits_stride(),
                     .b = work.normed + first_row * width,
                     .b_row = width,
                     .b_col = 1,
@@ -159,8 +160,8 @@ void Transformer<T>::State::chunk_backward(int64_t first_row, int64_t rows, floa
   kernels::gemm<T>({.m = rows,
                     .n = width,
                     .k = vocab,
-                    .a = work.dlogits,
-                    .a_row = vocab,
+                    .a = loss.dlogits(),
+                    .a_row = loss.dlogits_stride(),
                     .b = weights.head,
                     .b_row = width,
                     .b_col = 1,
@@ -250,7 +251,7 @@ void Transformer<T>::forward_backward(const Batch& batch, float weight, float z_
     const TraceSpan span("head");
     state.sums.sum(gradients.head(), [&](parallel::Span instances, float* sum, bool fresh) {
       state.for_each_chunk(pass, instances, [&](int64_t first_row, int64_t rows) {
-        state.chunk_loss(batch, first_row, rows, weight, z_loss, state.work.dlogits);
+        state.chunk_loss(batch, first_row, rows, weight, z_loss, true);
         state.chunk_backward(first_row, rows, sum, fresh);
         fresh = false;
       });
@@ -269,7 +270,7 @@ void Transformer<T>::forward_loss(const Batch& batch, LossOut& loss) {
   const Pass pass = state.pass_of(batch);
   state.forward(pass, batch, false, nullptr);
   state.for_each_chunk(pass, {0, batch.instances},
-                       [&](int64_t first_row, int64_t rows) { state.chunk_loss(batch, first_row, rows, 0.0f, 0.0f, nullptr); });
+                       [&](int64_t first_row, int64_t rows) { state.chunk_loss(batch, first_row, rows, 0.0f, 0.0f, false); });
   state.sum_losses(batch, loss);
 }
 

@@ -50,7 +50,7 @@ enum class Remat : uint8_t { kNone, kFull };  // keep every activation; keep a l
 struct Limits {
   int64_t max_instances = 1;    // of a micro-batch
   int64_t seq = 0;              // longest instance
-  int64_t head_chunk_rows = 0;  // rows of logits at a time, a multiple of 32; 0: as many as fit 32 MB of f32
+  int64_t head_chunk_rows = 0;  // rows of logits at a time, a multiple of 32; 0: head_chunk_rows chooses
   Remat remat = Remat::kNone;
   bool backward = true;  // false: no space for gradients (evaluation)
 };

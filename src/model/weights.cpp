@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <type_traits>
 
 #include "kernels/state.h"
@@ -36,23 +37,35 @@ ModelIndex::ModelIndex(const ModelConfig& config, const Parameters& parameters) 
   }
 }
 
+namespace {
+
+size_t matrix_elements(const ModelIndex& index, const Parameters& parameters) {
+  size_t count = parameters.tensor(index.head).size();
+  for (const LayerIndex& at : index.layers)
+    for (const size_t matrix : {at.q, at.k, at.v, at.o, at.gate, at.up, at.down}) count += parameters.tensor(matrix).size();
+  return count;
+}
+
+}  // namespace
+
 template <class T>
 void CastWeights<T>::set(const ModelConfig& config, const Parameters& parameters, ThreadPool& pool) {
-  if constexpr (!std::is_same_v<T, float>) {
-    // The whole arena in one pass; the few norms among the matrices are cast too and not used.
-    cast_.resize(parameters.arena().size());
-    kernels::cast_to_bf16({.count = static_cast<int64_t>(cast_.size()), .x = parameters.arena().data(), .out = cast_.data()}, pool);
-  }
-  const auto vector = [&](size_t index) { return index == LayerIndex::kNone ? nullptr : parameters.tensor(index).data(); };
-  const auto matrix = [&](size_t index) -> const T* {
+  const ModelIndex index(config, parameters);
+  if constexpr (!std::is_same_v<T, float>) cast_.resize(matrix_elements(index, parameters));
+  size_t used = 0;
+  const auto vector = [&](size_t at) { return at == LayerIndex::kNone ? nullptr : parameters.tensor(at).data(); };
+  const auto matrix = [&](size_t at) -> const T* {
+    const std::span<const float> values = parameters.tensor(at);
     if constexpr (std::is_same_v<T, float>) {
-      return parameters.tensor(index).data();
+      return values.data();
     } else {
-      return cast_.data() + (parameters.tensor(index).data() - parameters.arena().data());
+      T* out = cast_.data() + used;
+      used += values.size();
+      kernels::cast_to_bf16({.count = static_cast<int64_t>(values.size()), .x = values.data(), .out = out}, pool);
+      return out;
     }
   };
-  const ModelIndex index(config, parameters);
-  embedding = matrix(index.embedding);
+  embedding = parameters.tensor(index.embedding).data();
   head = matrix(index.head);
   final_norm = vector(index.final_norm);
   layers.clear();

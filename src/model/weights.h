@@ -1,4 +1,4 @@
-// The weights of a step in the compute type: matrices and the embedding cast once, norms and biases read in place as float32.
+// The weights of a step in the compute type: matrices cast once; the embedding, norms and biases read in place as float32.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class CastWeights {
   void set(const ModelConfig& config, const Parameters& parameters, ThreadPool& pool);
 
   bool empty() const { return layers.empty(); }
-  const T* embedding = nullptr;
+  const float* embedding = nullptr;
   const T* head = nullptr;
   const float* final_norm = nullptr;
   std::vector<LayerWeights<T>> layers;

@@ -7,11 +7,18 @@
 namespace dz::model {
 
 int64_t head_chunk_rows(int64_t wanted, int64_t vocab_size, int64_t seq) {
-  constexpr int64_t kBytes = int64_t{32} << 20;
+  // A chunk reads the head's weights twice and its gradient once and writes that: many rows for each of those trips. 512 MB of logits are 1,337
+  // rows of the largest vocabulary in use, where the products take ten times as long as the trips.
+  constexpr int64_t kBytes = int64_t{512} << 20;
   constexpr int64_t kBlock = 32;  // a chunk holds whole 32-row blocks, so that dW adds the same blocks whatever the chunk
-  if (wanted == 0) wanted = std::max(kBlock, kBytes / (static_cast<int64_t>(sizeof(float)) * vocab_size) / kBlock * kBlock);
+  const auto blocks = [](int64_t rows) { return (rows + kBlock - 1) / kBlock; };
+  if (wanted == 0) {
+    const int64_t most = std::max(kBlock, kBytes / (static_cast<int64_t>(sizeof(float)) * vocab_size) / kBlock * kBlock);
+    const int64_t chunks = (seq + most - 1) / most;
+    wanted = blocks((seq + chunks - 1) / chunks) * kBlock;
+  }
   DZ_CHECK(wanted > 0 && wanted % kBlock == 0, "head_chunk_rows", wanted);
-  return std::min(wanted, (seq + kBlock - 1) / kBlock * kBlock);
+  return std::min(wanted, blocks(seq) * kBlock);
 }
 
 template <class T>
@@ -49,7 +56,6 @@ void Workspace<T>::lay_out(const ModelConfig& config, const Limits& limits) {
   logits = arena.template take<float>(chunk_rows * config.vocab_size);
   for (float** sums : {&ce, &z}) *sums = arena.template take<float>(rows);
   if (!limits.backward) return;
-  dlogits = arena.template take<T>(chunk_rows * config.vocab_size);
   for (T** stream : {&gradients.residual, &gradients.branch}) *stream = arena.template take<T>(rows * config.d_model);
   for (T** mlp : {&gradients.gate, &gradients.up}) *mlp = arena.template take<T>(rows * config.d_ff);
   gradients.attention = arena.template take<T>(rows * config.q_width());

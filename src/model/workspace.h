@@ -73,8 +73,7 @@ struct Workspace {
   float* final_rstd = nullptr;              // [rows]
   LayerGradients<T> gradients;
   int64_t chunk_rows = 0;
-  float* logits = nullptr;  // [chunk_rows, vocab_size]
-  T* dlogits = nullptr;
+  float* logits = nullptr;            // [chunk_rows, vocab_size]
   float *ce = nullptr, *z = nullptr;  // [rows]
 
   LayerActivations<T>& of_layer(int64_t layer) { return layers[layers.size() == 1 ? 0 : static_cast<size_t>(layer)]; }
@@ -83,7 +82,7 @@ struct Workspace {
   void lay_out(const ModelConfig& config, const Limits& limits);
 };
 
-// The rows of a chunk of logits: `wanted`, or as many as fit 32 MB; a multiple of 32, at least 32, at most an instance.
+// The rows of a chunk of logits: `wanted`, or about equal parts of an instance of at most 512 MB; a multiple of 32, at least 32.
 int64_t head_chunk_rows(int64_t wanted, int64_t vocab_size, int64_t seq);
 
 }  // namespace dz::model

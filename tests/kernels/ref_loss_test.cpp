@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -27,16 +28,19 @@ Loss<T> run(const std::vector<float>& logits, const std::vector<int32_t>& target
   Loss<T> out{.dlogits = std::vector<T>(logits.size()), .ce = std::vector<float>(targets.size()), .z = std::vector<float>(targets.size())};
   activate(Isa::kScalar);
   ThreadPool pool(threads);
-  cross_entropy(CrossEntropy<T>{.rows = rows,
-                                .vocab = static_cast<int64_t>(logits.size()) / rows,
-                                .logits = logits.data(),
-                                .targets = targets.data(),
-                                .weight = weight,
-                                .z_loss = z_loss,
-                                .dlogits = out.dlogits.data(),
-                                .ce = out.ce.data(),
-                                .z = out.z.data()},
-                pool);
+  std::vector<float> memory = logits;
+  const CrossEntropy<T> args{.rows = rows,
+                             .vocab = static_cast<int64_t>(logits.size()) / rows,
+                             .logits = memory.data(),
+                             .targets = targets.data(),
+                             .weight = weight,
+                             .z_loss = z_loss,
+                             .gradient = true,
+                             .ce = out.ce.data(),
+                             .z = out.z.data()};
+  cross_entropy(args, pool);
+  for (int64_t row = 0; row < rows; ++row)
+    std::memcpy(out.dlogits.data() + row * args.vocab, args.dlogits(row), static_cast<size_t>(args.vocab) * sizeof(T));
   return out;
 }
 

@@ -1,7 +1,7 @@
 // Cross entropy and z-loss in scalar code; the formulas and their order are in loss.h.
 #include "kernels/loss.h"
 
-#include <algorithm>
+#include <cstring>
 
 #include "kernels/ref/ref.h"
 #include "numerics/sums.h"
@@ -13,20 +13,26 @@ using numerics::kLog2E;
 using numerics::round_to;
 
 template <class T>
-void masked_row(const CrossEntropy<T>& args, int64_t row) {
-  args.ce[row] = 0.0f;
-  args.z[row] = 0.0f;
-  if (args.dlogits != nullptr) std::fill_n(args.dlogits + row * args.vocab, args.vocab, round_to<T>(0.0f));
+void set_dlogits(const CrossEntropy<T>& args, int64_t row, int64_t j, float value) {
+  const T rounded = round_to<T>(value);
+  std::memcpy(reinterpret_cast<std::byte*>(args.logits + row * args.vocab) + static_cast<size_t>(j) * sizeof(T), &rounded, sizeof(T));
 }
 
 template <class T>
-void gradient_row(const CrossEntropy<T>& args, int64_t row, float m, float s, float lse) {
-  const float* logits = args.logits + row * args.vocab;
+void masked_row(const CrossEntropy<T>& args, int64_t row) {
+  args.ce[row] = 0.0f;
+  args.z[row] = 0.0f;
+  for (int64_t j = 0; args.gradient && j < args.vocab; ++j) set_dlogits(args, row, j, 0.0f);
+}
+
+template <class T>
+void gradient_row(const CrossEntropy<T>& args, int64_t row, float s, float lse) {
+  const float* exponentials = args.logits + row * args.vocab;
   const float pull = (2.0f * args.z_loss) * lse;
   for (int64_t j = 0; j < args.vocab; ++j) {
-    const float p = numerics::exp2((logits[j] - m) * kLog2E) / s;
+    const float p = exponentials[j] / s;
     const float onehot = j == args.targets[row] ? 1.0f : 0.0f;
-    args.dlogits[row * args.vocab + j] = round_to<T>(((p - onehot) + pull * p) * args.weight);
+    set_dlogits(args, row, j, ((p - onehot) + pull * p) * args.weight);
   }
 }
 
@@ -37,17 +43,22 @@ void cross_entropy(const CrossEntropy<T>& args, int64_t begin, int64_t end) {
       masked_row(args, i);
       continue;
     }
-    const float* logits = args.logits + i * args.vocab;
+    float* logits = args.logits + i * args.vocab;
+    const float target_logit = logits[args.targets[i]];
     float m = -numerics::kInfinity;
     for (int64_t j = 0; j < args.vocab; ++j) m = logits[j] > m ? logits[j] : m;
     numerics::RowSum<float> sum;
-    for (int64_t j = 0; j < args.vocab; ++j) sum.add(numerics::exp2((logits[j] - m) * kLog2E));
+    for (int64_t j = 0; j < args.vocab; ++j) {
+      const float e = numerics::exp2((logits[j] - m) * kLog2E);
+      sum.add(e);
+      if (args.gradient) logits[j] = e;
+    }
     const float s = sum.total();
     const float log_s = numerics::log(s);
     const float lse = m + log_s;
-    args.ce[i] = log_s - (logits[args.targets[i]] - m);
+    args.ce[i] = log_s - (target_logit - m);
     args.z[i] = lse * lse;
-    if (args.dlogits != nullptr) gradient_row(args, i, m, s, lse);
+    if (args.gradient) gradient_row(args, i, s, lse);
   }
 }
 

@@ -133,7 +133,8 @@ void swiglu_backward(const SwigluBackward<T>& args, int64_t begin, int64_t end) 
 template <class T>
 void embedding_forward(const EmbeddingForward<T>& args, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    std::copy_n(args.table + int64_t{args.tokens[i]} * args.width, args.width, args.y + i * args.width);
+    const float* row = args.table + int64_t{args.tokens[i]} * args.width;
+    for (int64_t j = 0; j < args.width; ++j) args.y[i * args.width + j] = round_to<T>(row[j]);
   }
 }
 

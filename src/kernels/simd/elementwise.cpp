@@ -29,8 +29,11 @@ void swiglu_backward(const SwigluBackward<T>& args, int64_t begin, int64_t end) 
 
 template <class T>
 void embedding_forward(const EmbeddingForward<T>& args, int64_t begin, int64_t end) {
-  const auto bytes = static_cast<size_t>(args.width) * sizeof(T);
-  for (int64_t i = begin; i < end; ++i) __builtin_memcpy(args.y + i * args.width, args.table + int64_t{args.tokens[i]} * args.width, bytes);
+  for (int64_t i = begin; i < end; ++i) {
+    const float* row = args.table + int64_t{args.tokens[i]} * args.width;
+    T* y = args.y + i * args.width;
+    for_vectors(args.width, [&](int64_t j, auto lanes) { store(y + j, load(row + j, lanes), lanes); });
+  }
 }
 
 template void swiglu_forward<bf16>(const SwigluForward<bf16>&, int64_t, int64_t);
