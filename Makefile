@@ -24,6 +24,8 @@ bench:               ## speed of the kernels beside this machine's peak
 	@tools/setup.sh bench
 	cmake --preset release -B build-bench -DDZ_BENCH=ON -DDZ_TESTS=OFF
 	ninja -C build-bench
+	build-bench/deltazero bench gemm --m 2048 --n 1024 --k 1024 --threads 1
+	build-bench/deltazero bench gemm --m 2048 --n 1024 --k 1024
 	@for bench in build-bench/bench_*; do echo "== $$bench"; "$$bench" || exit 1; done
 
 sanitize:            ## the tests again, with address and undefined-behaviour sanitizers
