@@ -1,5 +1,6 @@
 // deltazero bench step: whole training steps on synthetic text, beside the raw peak of this machine.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -173,6 +174,12 @@ void run(const Options& options) {
                                .expected = fmt::format("a multiple of the model's {} tokens an instance", size.seq_len),
                                .hint = ""});
   }
+  if (!model::parse_remat(options.remat)) {
+    throw UsageError(Complaint{.where = "--remat",
+                               .found = options.remat,
+                               .expected = fmt::format("one of {}, or stages", fmt::join(model::remat_presets(), ", ")),
+                               .hint = "see docs/verbs/plan.md"});
+  }
   const int64_t micro_batch = options.micro_batch > 0 ? options.micro_batch : size.micro_batch;
   ThreadPool pool(options.threads);
   const DType dtype = options.dtype == "bf16" ? DType::kBF16 : DType::kF32;
@@ -248,7 +255,7 @@ void add_bench_step(CLI::App& bench) {
   part->add_option("--lanes", options->lanes, "of the gradient sum, a power of two")
       ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
       ->capture_default_str();
-  part->add_option("--remat", options->remat, "as topology.remat")->check(CLI::IsMember({"none", "full"}))->capture_default_str();
+  part->add_option("--remat", options->remat, "as topology.remat")->capture_default_str();
   part->add_flag("--certificates", options->certificates, "digest the state after each step");
   part->add_option("--profile", options->profile, "print where the time went; write a Chrome trace of the timed steps to this file");
   part->add_flag("--json", options->json, "one line of JSON");

@@ -1,30 +1,12 @@
 #include "model/layer.h"
 
+#include "base/trace.h"
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/rows.h"
 
 namespace dz::model {
 namespace {
-
-template <class T>
-void mlp_forward(const Pass& pass, const LayerWeights<T>& weights, const LayerActivations<T>& acts, T* silu, T* y) {
-  const ModelConfig& config = pass.config;
-  const int64_t rows = pass.rows();
-  linear_forward<T>(pass.pool, rows, config.d_model, config.d_ff, acts.middle, weights.gate, nullptr, acts.gate);
-  linear_forward<T>(pass.pool, rows, config.d_model, config.d_ff, acts.middle, weights.up, nullptr, acts.up);
-  kernels::swiglu_forward<T>({.count = rows * config.d_ff, .gate = acts.gate, .up = acts.up, .out = silu}, pass.pool);
-  linear_forward<T>(pass.pool, rows, config.d_ff, config.d_model, silu, weights.down, nullptr, acts.down);
-  kernels::rmsnorm_forward<T>({.rows = rows,
-                               .width = config.d_model,
-                               .eps = config.rms_norm_eps,
-                               .x = acts.down,
-                               .weight = weights.mlp_norm,
-                               .residual = acts.middle,
-                               .y = y,
-                               .rstd = acts.down_rstd},
-                              pass.pool);
-}
 
 template <class T>
 void turn(const Pass& pass, int64_t layer, int64_t heads, const T* x, const float* weight, T* y, float* rstd) {
@@ -54,6 +36,70 @@ kernels::AttentionShape attention_shape(const Pass& pass, int64_t layer) {
           .window = config.window_of(layer),
           .first_visible = pass.first_visible};
 }
+
+// One stage of the forward pass, from the stages before it.
+template <class T>
+struct Forward {
+  const Pass& pass;
+  const LayerWeights<T>& weights;
+  int64_t layer;
+  const T* x;
+  const LayerActivations<T>& acts;
+  T* silu;
+  bool for_backward;
+
+  void linear(int64_t in, int64_t out, const T* input, const T* weight, const float* bias, T* y) const {
+    linear_forward<T>(pass.pool, pass.rows(), in, out, input, weight, bias, y);
+  }
+  void norm_and_add(const T* branch, const float* weight, const T* residual, T* y, float* rstd) const {
+    kernels::rmsnorm_forward<T>({.rows = pass.rows(),
+                                 .width = pass.config.d_model,
+                                 .eps = pass.config.rms_norm_eps,
+                                 .x = branch,
+                                 .weight = weight,
+                                 .residual = residual,
+                                 .y = y,
+                                 .rstd = rstd},
+                                pass.pool);
+  }
+  void attention() const {
+    const int64_t cached = pass.first_query * pass.config.kv_width();
+    kernels::attention_forward<T>({.shape = attention_shape(pass, layer),
+                                   .q = acts.q_turned,
+                                   .k = acts.k_turned - cached,
+                                   .v = acts.v - cached,
+                                   .out = acts.attention,
+                                   .row_max = for_backward ? acts.row_max : nullptr,
+                                   .row_scale = for_backward ? acts.row_scale : nullptr},
+                                  pass.pool);
+  }
+
+  void run(Stage stage) const {
+    const ModelConfig& config = pass.config;
+    const int64_t d_model = config.d_model;
+    switch (stage) {
+      case Stage::kQkv:
+        linear(d_model, config.q_width(), x, weights.q, weights.q_bias, acts.q);
+        linear(d_model, config.kv_width(), x, weights.k, weights.k_bias, acts.k);
+        return linear(d_model, config.kv_width(), x, weights.v, weights.v_bias, acts.v);
+      case Stage::kTurned:
+        turn<T>(pass, layer, config.n_heads, acts.q, weights.q_norm, acts.q_turned, acts.q_rstd);
+        return turn<T>(pass, layer, config.n_kv_heads, acts.k, weights.k_norm, acts.k_turned, acts.k_rstd);
+      case Stage::kContext:
+        return attention();
+      case Stage::kOut:
+        return linear(config.q_width(), d_model, acts.attention, weights.o, weights.o_bias, acts.o);
+      case Stage::kMiddle:
+        return norm_and_add(acts.o, weights.attention_norm, x, acts.middle, acts.o_rstd);
+      case Stage::kGateUp:
+        linear(d_model, config.d_ff, acts.middle, weights.gate, nullptr, acts.gate);
+        return linear(d_model, config.d_ff, acts.middle, weights.up, nullptr, acts.up);
+      case Stage::kDown:
+        kernels::swiglu_forward<T>({.count = pass.rows() * config.d_ff, .gate = acts.gate, .up = acts.up, .out = silu}, pass.pool);
+        return linear(config.d_ff, d_model, silu, weights.down, nullptr, acts.down);
+    }
+  }
+};
 
 // acc (+)= dy * weight; when `residual` is given it becomes residual + acc with one rounding.
 template <class T>
@@ -235,32 +281,19 @@ void linear_weight_grad(ThreadPool& pool, parallel::Span instances, int64_t seq,
 template <class T>
 void layer_forward(const Pass& pass, const LayerWeights<T>& weights, int64_t layer, const T* x, const LayerActivations<T>& acts, T* silu, T* y,
                    bool for_backward) {
-  const ModelConfig& config = pass.config;
-  const int64_t rows = pass.rows(), d_model = config.d_model, cached = pass.first_query * config.kv_width();
-  linear_forward<T>(pass.pool, rows, d_model, config.q_width(), x, weights.q, weights.q_bias, acts.q);
-  linear_forward<T>(pass.pool, rows, d_model, config.kv_width(), x, weights.k, weights.k_bias, acts.k);
-  linear_forward<T>(pass.pool, rows, d_model, config.kv_width(), x, weights.v, weights.v_bias, acts.v);
-  turn<T>(pass, layer, config.n_heads, acts.q, weights.q_norm, acts.q_turned, acts.q_rstd);
-  turn<T>(pass, layer, config.n_kv_heads, acts.k, weights.k_norm, acts.k_turned, acts.k_rstd);
-  kernels::attention_forward<T>({.shape = attention_shape(pass, layer),
-                                 .q = acts.q_turned,
-                                 .k = acts.k_turned - cached,
-                                 .v = acts.v - cached,
-                                 .out = acts.attention,
-                                 .row_max = for_backward ? acts.row_max : nullptr,
-                                 .row_scale = for_backward ? acts.row_scale : nullptr},
-                                pass.pool);
-  linear_forward<T>(pass.pool, rows, config.q_width(), d_model, acts.attention, weights.o, weights.o_bias, acts.o);
-  kernels::rmsnorm_forward<T>({.rows = rows,
-                               .width = d_model,
-                               .eps = config.rms_norm_eps,
-                               .x = acts.o,
-                               .weight = weights.attention_norm,
-                               .residual = x,
-                               .y = acts.middle,
-                               .rstd = acts.o_rstd},
-                              pass.pool);
-  mlp_forward<T>(pass, weights, acts, silu, y);
+  const Forward<T> forward{pass, weights, layer, x, acts, silu, for_backward};
+  for (const Stage stage : kStages) forward.run(stage);
+  forward.norm_and_add(acts.down, weights.mlp_norm, acts.middle, y, acts.down_rstd);
+}
+
+template <class T>
+void layer_recompute(const Pass& pass, const LayerWeights<T>& weights, int64_t layer, const T* x, const LayerActivations<T>& acts, T* silu,
+                     Remat remat) {
+  const TraceSpan span("recompute");
+  const Forward<T> forward{pass, weights, layer, x, acts, silu, true};
+  for (const Stage stage : kStages) {
+    if (remat.recomputes(stage)) forward.run(stage);
+  }
 }
 
 template <class T>
@@ -275,6 +308,7 @@ void layer_backward(const Pass& pass, const LayerWeights<T>& weights, const Laye
   template void linear_forward<T>(ThreadPool&, int64_t, int64_t, int64_t, const T*, const T*, const float*, T*);                             \
   template void linear_weight_grad<T>(ThreadPool&, parallel::Span, int64_t, int64_t, int64_t, const T*, const T*, float*, bool);             \
   template void layer_forward<T>(const Pass&, const LayerWeights<T>&, int64_t, const T*, const LayerActivations<T>&, T*, T*, bool);          \
+  template void layer_recompute<T>(const Pass&, const LayerWeights<T>&, int64_t, const T*, const LayerActivations<T>&, T*, Remat);           \
   template void layer_backward<T>(const Pass&, const LayerWeights<T>&, const LayerIndex&, int64_t, const T*, const LayerActivations<T>&, T*, \
                                   const LayerGradients<T>&, LaneSums&, Parameters&);
 DZ_LAYER(bf16)

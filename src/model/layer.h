@@ -26,6 +26,11 @@ template <class T>
 void layer_forward(const Pass& pass, const LayerWeights<T>& weights, int64_t layer, const T* x, const LayerActivations<T>& acts, T* silu, T* y,
                    bool for_backward);
 
+// The stages that `remat` does not keep, from those that it does.
+template <class T>
+void layer_recompute(const Pass& pass, const LayerWeights<T>& weights, int64_t layer, const T* x, const LayerActivations<T>& acts, T* silu,
+                     Remat remat);
+
 // grads.residual: in, the gradient at the layer's output; out, at its input x. Weight gradients go into `gradients` through `sums`.
 template <class T>
 void layer_backward(const Pass& pass, const LayerWeights<T>& weights, const LayerIndex& index, int64_t layer, const T* x,

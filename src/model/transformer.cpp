@@ -210,9 +210,9 @@ void Transformer<T>::State::backward(const Pass& pass, const Batch& batch, Param
       {.rows = pass.rows(), .width = width, .dy = residual, .x = last, .weight = weights.final_norm, .rstd = work.final_rstd, .dx = residual}, pool);
   for (int64_t i = config.n_layers - 1; i >= 0; --i) {
     const size_t at = static_cast<size_t>(i);
-    // Every value is rounded at the same points, so computing a layer again gives the bits that were not kept. The last layer's are still there.
-    const bool kept = work.layers.size() > 1 || i == config.n_layers - 1;
-    if (!kept) layer_forward<T>(pass, weights.layers[at], i, work.residual[at], work.of_layer(i), work.silu, work.residual[at + 1], true);
+    // What the last layer computed is still there.
+    const bool kept = limits.remat == Remat::kNone || i == config.n_layers - 1;
+    if (!kept) layer_recompute<T>(pass, weights.layers[at], i, work.residual[at], work.of_layer(i), work.silu, limits.remat);
     layer_backward<T>(pass, weights.layers[at], index.layers[at], i, work.residual[at], work.of_layer(i), work.silu, work.gradients, sums, out);
   }
   sums.sum_adding(out.tensor(index.embedding), [&](parallel::Span instances, float* sum) {

@@ -11,6 +11,7 @@
 #include "base/dtype.h"
 #include "model/config.h"
 #include "model/parameters.h"
+#include "model/remat.h"
 #include "parallel/lanes.h"
 
 namespace dz {
@@ -45,14 +46,12 @@ struct LossOut {
   double forward_seconds = 0, head_seconds = 0, backward_seconds = 0;
 };
 
-enum class Remat : uint8_t { kNone, kFull };  // keep every activation; keep a layer's input and compute the rest again in backward
-
 struct Limits {
   int64_t max_instances = 1;    // of a micro-batch
   int64_t seq = 0;              // longest instance
   int64_t head_chunk_rows = 0;  // rows of logits at a time, a multiple of 32; 0: head_chunk_rows chooses
-  Remat remat = Remat::kNone;
-  bool backward = true;  // false: no space for gradients (evaluation)
+  Remat remat = Remat::kNone;   // without `backward` nothing is kept
+  bool backward = true;         // false: no space for gradients (evaluation)
 };
 
 // T: bf16 or float.

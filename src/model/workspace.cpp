@@ -21,10 +21,17 @@ int64_t head_chunk_rows(int64_t wanted, int64_t vocab_size, int64_t seq) {
   return std::min(wanted, blocks(seq) * kBlock);
 }
 
+void Arena::note(const char* name, int64_t bytes) {
+  const auto found = std::ranges::find(lines_, name, &ArenaLine::name);
+  if (found == lines_.end()) {
+    lines_.push_back({name, bytes});
+  } else {
+    found->bytes += bytes;
+  }
+}
+
 template <class T>
 Workspace<T>::Workspace(const ModelConfig& config, const Limits& limits) {
-  DZ_CHECK(limits.max_instances >= 1 && limits.seq >= 1, "max_instances", limits.max_instances, "seq", limits.seq);
-  chunk_rows = head_chunk_rows(limits.head_chunk_rows, config.vocab_size, limits.seq);
   lay_out(config, limits);
   bytes = arena.bytes();
   arena.allocate();
@@ -33,39 +40,89 @@ Workspace<T>::Workspace(const ModelConfig& config, const Limits& limits) {
 
 template <class T>
 void Workspace<T>::lay_out(const ModelConfig& config, const Limits& limits) {
+  DZ_CHECK(limits.max_instances >= 1 && limits.seq >= 1, "max_instances", limits.max_instances, "seq", limits.seq);
+  chunk_rows = head_chunk_rows(limits.head_chunk_rows, config.vocab_size, limits.seq);
   const int64_t rows = limits.max_instances * limits.seq;
-  const bool keep = limits.backward && limits.remat == Remat::kNone;
-  const bool keep_inputs = limits.backward;
   residual.clear();
   for (int64_t i = 0; i <= config.n_layers; ++i) {
     // Without a backward pass two buffers take turns.
-    residual.push_back(keep_inputs || i < 2 ? arena.template take<T>(rows * config.d_model) : residual[static_cast<size_t>(i % 2)]);
+    residual.push_back(limits.backward || i < 2 ? arena.template take<T>("residual", rows * config.d_model) : residual[static_cast<size_t>(i % 2)]);
   }
-  layers.assign(keep ? static_cast<size_t>(config.n_layers) : 1, {});
+  lay_out_layers(config, limits);
+  normed = arena.template take<T>("normed", rows * config.d_model);
+  final_rstd = arena.template take<float>("rstd", rows);
+  for (float** sums : {&ce, &z}) *sums = arena.template take<float>("losses", rows);
+  if (limits.backward) gradients.residual = arena.template take<T>("d residual", rows * config.d_model);
+
+  // Logits live between the layers' forward and backward pass, when none of the layers' scratch does.
+  const size_t mark = arena.mark();
+  logits = arena.template take<float>("logits", chunk_rows * config.vocab_size);
+  arena.back_to(mark);
+  lay_out_scratch(config, limits);
+  arena.to_the_end();
+}
+
+template <class T>
+void Workspace<T>::lay_out_layers(const ModelConfig& config, const Limits& limits) {
+  const int64_t rows = limits.max_instances * limits.seq;
+  const auto fill = [&](LayerActivations<T>& layer, auto&& wanted) {
+    const auto take = [&](Stage stage, const char* name, T** tensor, int64_t width) {
+      if (wanted(stage)) *tensor = arena.template take<T>(name, rows * width);
+    };
+    take(Stage::kQkv, "q", &layer.q, config.q_width());
+    take(Stage::kQkv, "k", &layer.k, config.kv_width());
+    take(Stage::kQkv, "v", &layer.v, config.kv_width());
+    take(Stage::kTurned, "q turned", &layer.q_turned, config.q_width());
+    take(Stage::kTurned, "k turned", &layer.k_turned, config.kv_width());
+    take(Stage::kContext, "context", &layer.attention, config.q_width());
+    take(Stage::kOut, "out", &layer.o, config.d_model);
+    take(Stage::kMiddle, "middle", &layer.middle, config.d_model);
+    take(Stage::kGateUp, "gate", &layer.gate, config.d_ff);
+    take(Stage::kGateUp, "up", &layer.up, config.d_ff);
+    take(Stage::kDown, "down", &layer.down, config.d_model);
+  };
+  // One set for all layers of what is computed again; without a backward pass, of everything.
+  LayerActivations<T> shared;
+  const Remat remat = limits.backward ? limits.remat : Remat::kFull;
+  fill(shared, [&](Stage stage) { return remat.recomputes(stage); });
+  layers.assign(limits.backward ? static_cast<size_t>(config.n_layers) : 1, shared);
   for (LayerActivations<T>& layer : layers) {
-    for (T** wide : {&layer.q, &layer.q_turned, &layer.attention}) *wide = arena.template take<T>(rows * config.q_width());
-    for (T** narrow : {&layer.k, &layer.k_turned, &layer.v}) *narrow = arena.template take<T>(rows * config.kv_width());
-    for (T** stream : {&layer.o, &layer.middle, &layer.down}) *stream = arena.template take<T>(rows * config.d_model);
-    for (T** mlp : {&layer.gate, &layer.up}) *mlp = arena.template take<T>(rows * config.d_ff);
-    for (float** r : {&layer.q_rstd, &layer.k_rstd, &layer.o_rstd, &layer.down_rstd}) *r = arena.template take<float>(rows);
-    for (float** m : {&layer.row_max, &layer.row_scale}) *m = arena.template take<float>(rows * config.n_heads);
+    fill(layer, [&](Stage stage) { return !remat.recomputes(stage); });
+    for (float** r : {&layer.q_rstd, &layer.k_rstd, &layer.o_rstd, &layer.down_rstd}) *r = arena.template take<float>("rstd", rows);
+    for (float** m : {&layer.row_max, &layer.row_scale}) *m = arena.template take<float>("softmax rows", rows * config.n_heads);
   }
-  silu = arena.template take<T>(rows * config.d_ff);
-  normed = arena.template take<T>(rows * config.d_model);
-  final_rstd = arena.template take<float>(rows);
-  logits = arena.template take<float>(chunk_rows * config.vocab_size);
-  for (float** sums : {&ce, &z}) *sums = arena.template take<float>(rows);
+}
+
+template <class T>
+void Workspace<T>::lay_out_scratch(const ModelConfig& config, const Limits& limits) {
+  const int64_t rows = limits.max_instances * limits.seq;
+  if (limits.backward) {
+    gradients.branch = arena.template take<T>("d branch", rows * config.d_model);
+    gradients.sum = arena.template take<float>("d input (f32)", rows * config.d_model);
+  }
+  // The two halves of a layer are never in work at the same time.
+  const size_t mark = arena.mark();
+  silu = arena.template take<T>("silu", rows * config.d_ff);
   if (!limits.backward) return;
-  for (T** stream : {&gradients.residual, &gradients.branch}) *stream = arena.template take<T>(rows * config.d_model);
-  for (T** mlp : {&gradients.gate, &gradients.up}) *mlp = arena.template take<T>(rows * config.d_ff);
-  gradients.attention = arena.template take<T>(rows * config.q_width());
-  for (T** narrow : {&gradients.k, &gradients.v}) *narrow = arena.template take<T>(rows * config.kv_width());
-  gradients.q_f32 = arena.template take<float>(rows * config.q_width());
-  gradients.k_f32 = arena.template take<float>(rows * config.kv_width());
-  gradients.sum = arena.template take<float>(rows * config.d_model);
+  for (T** mlp : {&gradients.gate, &gradients.up}) *mlp = arena.template take<T>("d gate, d up", rows * config.d_ff);
+  arena.back_to(mark);
+  gradients.attention = arena.template take<T>("d context, d q", rows * config.q_width());
+  for (T** narrow : {&gradients.k, &gradients.v}) *narrow = arena.template take<T>("d k, d v", rows * config.kv_width());
+  gradients.q_f32 = arena.template take<float>("d q, d k (f32)", rows * config.q_width());
+  gradients.k_f32 = arena.template take<float>("d q, d k (f32)", rows * config.kv_width());
+}
+
+template <class T>
+std::vector<ArenaLine> activation_lines(const ModelConfig& config, const Limits& limits, int64_t* bytes) {
+  Workspace<T> counted;
+  counted.lay_out(config, limits);
+  *bytes = counted.arena.bytes();
+  return counted.arena.lines();
 }
 
 template struct Workspace<bf16>;
 template struct Workspace<float>;
+template std::vector<ArenaLine> activation_lines<bf16>(const ModelConfig&, const Limits&, int64_t*);
+template std::vector<ArenaLine> activation_lines<float>(const ModelConfig&, const Limits&, int64_t*);
 
 }  // namespace dz::model

@@ -1,10 +1,12 @@
 // The memory of a forward and backward pass: one arena whose size is computed exactly before it is allocated.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <string>
 #include <vector>
 
 #include "model/config.h"
@@ -12,18 +14,33 @@
 
 namespace dz::model {
 
+// A tensor of the arena: all layers' q are one line.
+struct ArenaLine {
+  std::string name;
+  int64_t bytes = 0;
+};
+
 // Hands out aligned pieces of one block. The first walk over a layout only counts, the second one gives pointers.
 class Arena {
  public:
   template <class V>
-  V* take(int64_t count) {
-    const size_t at = used_;
-    used_ += (static_cast<size_t>(count) * sizeof(V) + kAlign - 1) / kAlign * kAlign;
-    return memory_ ? reinterpret_cast<V*>(memory_.get() + at) : nullptr;
+  V* take(const char* name, int64_t count) {
+    const size_t at = used_, bytes = (static_cast<size_t>(count) * sizeof(V) + kAlign - 1) / kAlign * kAlign;
+    used_ += bytes;
+    most_ = std::max(most_, used_);
+    if (memory_) return reinterpret_cast<V*>(memory_.get() + at);
+    note(name, static_cast<int64_t>(bytes));
+    return nullptr;
   }
-  int64_t bytes() const { return static_cast<int64_t>(used_); }
+  // What is taken after `back_to(mark)` lies over what was taken since `mark()`: for tensors that are never in use together.
+  size_t mark() const { return used_; }
+  void back_to(size_t mark) { used_ = mark; }
+  void to_the_end() { used_ = most_; }
+
+  int64_t bytes() const { return static_cast<int64_t>(most_); }
+  const std::vector<ArenaLine>& lines() const { return lines_; }
   void allocate() {
-    memory_.reset(static_cast<std::byte*>(::operator new (used_, std::align_val_t{kAlign})));
+    memory_.reset(static_cast<std::byte*>(::operator new (most_, std::align_val_t{kAlign})));
     used_ = 0;
   }
 
@@ -32,8 +49,11 @@ class Arena {
   struct Free {
     void operator()(std::byte* block) const { ::operator delete (block, std::align_val_t{kAlign}); }
   };
+  void note(const char* name, int64_t bytes);
+
   std::unique_ptr<std::byte, Free> memory_;
-  size_t used_ = 0;
+  size_t used_ = 0, most_ = 0;
+  std::vector<ArenaLine> lines_;
 };
 
 // What the backward pass of a layer needs of its forward pass, besides the layer's input. Each is [rows, its width].
@@ -60,6 +80,10 @@ struct LayerGradients {
   float* sum = nullptr;  // [rows, d_model]: the accumulator of a dX with several sources
 };
 
+// The tensors of a Workspace without allocating it. `bytes`: of the arena, less than their sum because some lie over others.
+template <class T>
+std::vector<ArenaLine> activation_lines(const ModelConfig& config, const Limits& limits, int64_t* bytes);
+
 template <class T>
 struct Workspace {
   Workspace(const ModelConfig& config, const Limits& limits);
@@ -67,19 +91,23 @@ struct Workspace {
   Arena arena;
   int64_t bytes = 0;
   std::vector<T*> residual;                 // [n_layers + 1] of [rows, d_model]: the input of each layer, the output of the last
-  std::vector<LayerActivations<T>> layers;  // one a layer, or one for all when they are computed again
+  std::vector<LayerActivations<T>> layers;  // one a layer, or one for all without a backward pass; what is computed again is one for all
   T* silu = nullptr;                        // [rows, d_ff]: silu(gate) * up, cheaper to compute again than to keep
   T* normed = nullptr;                      // [rows, d_model]: after the final norm
   float* final_rstd = nullptr;              // [rows]
   LayerGradients<T> gradients;
   int64_t chunk_rows = 0;
-  float* logits = nullptr;            // [chunk_rows, vocab_size]
+  float* logits = nullptr;            // [chunk_rows, vocab_size]; over the scratch of the layers
   float *ce = nullptr, *z = nullptr;  // [rows]
 
   LayerActivations<T>& of_layer(int64_t layer) { return layers[layers.size() == 1 ? 0 : static_cast<size_t>(layer)]; }
 
  private:
+  friend std::vector<ArenaLine> activation_lines<T>(const ModelConfig&, const Limits&, int64_t*);
+  Workspace() = default;
   void lay_out(const ModelConfig& config, const Limits& limits);
+  void lay_out_layers(const ModelConfig& config, const Limits& limits);
+  void lay_out_scratch(const ModelConfig& config, const Limits& limits);
 };
 
 // The rows of a chunk of logits: `wanted`, or about equal parts of an instance of at most 512 MB; a multiple of 32, at least 32.

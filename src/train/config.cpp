@@ -1,6 +1,7 @@
 #include "train/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "model/remat.h"
 #include "numerics/constants.h"
 #include "train/init.h"
 #include "train/model_recipe.h"
@@ -169,6 +171,9 @@ void resolve(Config& config, const YamlReader& reader) {
     refuse(reader, first ? "recipe.init_moments.exp_avg" : "recipe.init_moments.exp_avg_sq", "nothing", "a file: both moments are given, or none");
   }
   recipe.skip_step.use_grad_norm = recipe.max_grad_norm > 0;
+  if (!model::parse_remat(config.topology.remat))
+    refuse(reader, "topology.remat", config.topology.remat, fmt::format("one of {}", fmt::join(model::remat_presets(), ", ")),
+           "or stages of a layer with commas between them, of qkv, turned, context, out, middle, gate_up, down");
   if (config.topology.zero) refuse(reader, "topology.zero", "true", "false", "with one rank there is nothing to shard");
 }
 

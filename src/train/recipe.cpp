@@ -89,7 +89,9 @@ void visit(FieldVisitor& visitor, Topology& topology) {
   visitor.field({.key = "prefetch", .help = "batches read ahead", .least = 0, .most = 1024}, topology.prefetch);
   visitor.field({.key = "micro_batch", .help = "at most so many instances at a time", .least = 1, .most = kSizes}, topology.micro_batch);
   visitor.field({.key = "ranks", .help = "processes; this version has one", .least = 1, .most = 1}, topology.ranks);
-  visitor.field({.key = "remat", .help = "compute activations again instead of keeping them", .allowed = {"none", "full"}}, topology.remat);
+  visitor.field(
+      {.key = "remat", .help = "activations to compute again: none, minimal_with_context, save_dot_with_context_except_mlp, full, or stages"},
+      topology.remat);
   visitor.field({.key = "zero", .help = "shard the optimizer over ranks"}, topology.zero);
 }
 

@@ -19,8 +19,7 @@ namespace {
 
 template <class T>
 std::unique_ptr<model::Transformer<T>> make_engine(const Recipe& recipe, const Topology& topology, int64_t instances, ThreadPool& pool) {
-  const model::Limits limits{
-      .max_instances = instances, .seq = recipe.data.sequence_length, .remat = topology.remat == "full" ? model::Remat::kFull : model::Remat::kNone};
+  const model::Limits limits{.max_instances = instances, .seq = recipe.data.sequence_length, .remat = model::parse_remat(topology.remat).value()};
   return std::make_unique<model::Transformer<T>>(recipe.model, limits, pool);
 }
 

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "base/thread_pool.h"
 #include "kernels/state.h"
 #include "kernels/table.h"
 #include "model/golden.h"
 #include "model/synthetic.h"
+#include "model/workspace.h"
 
 namespace dz::model::test {
 namespace {
@@ -90,9 +92,42 @@ TYPED_TEST(Invariance, CarriersNeverMoveABit) {
   };
   for (const Carrier& carrier : kCarriers) {
     EXPECT_TRUE(run<TypeParam>(this->config_, this->parameters_, this->batch_, 8, carrier) == this->base_)
-        << "micro_batch " << carrier.micro_batch << ", threads " << carrier.threads << ", remat " << (carrier.remat == Remat::kFull) << ", chunk "
+        << "micro_batch " << carrier.micro_batch << ", threads " << carrier.threads << ", remat " << to_text(carrier.remat) << ", chunk "
         << carrier.chunk_rows;
   }
+}
+
+TYPED_TEST(Invariance, WhateverIsComputedAgainTheBitsStay) {
+  std::vector<std::string> policies;
+  for (const std::string_view preset : remat_presets()) policies.emplace_back(preset);
+  for (const Stage stage : kStages) policies.emplace_back(name_of(stage));
+  policies.emplace_back("qkv,context,gate_up");
+  for (const std::string& policy : policies) {
+    const Remat remat = parse_remat(policy).value();
+    EXPECT_EQ(to_text(remat), policy);
+    EXPECT_TRUE(run<TypeParam>(this->config_, this->parameters_, this->batch_, 8, {.micro_batch = 4, .remat = remat}) == this->base_) << policy;
+  }
+}
+
+TYPED_TEST(Invariance, EachPresetTakesLessMemoryThanTheOneBefore) {
+  int64_t before = std::numeric_limits<int64_t>::max();
+  for (const std::string_view preset : remat_presets()) {
+    const Limits limits{.max_instances = 4, .seq = kSeq, .remat = parse_remat(preset).value()};
+    int64_t bytes = 0;
+    const std::vector<ArenaLine> lines = activation_lines<TypeParam>(this->config_, limits, &bytes);
+    EXPECT_LT(bytes, before) << preset;
+    before = bytes;
+    ThreadPool pool(1);
+    EXPECT_EQ(bytes, Transformer<TypeParam>(this->config_, limits, pool).activation_bytes());
+    int64_t sum = 0;
+    for (const ArenaLine& line : lines) sum += line.bytes;
+    EXPECT_GE(sum, bytes) << "tensors that lie over others";
+  }
+}
+
+TEST(Remat, OnlyNamesOfPresetsAndStagesAreRead) {
+  EXPECT_EQ(to_text(parse_remat("middle,turned").value()), "minimal_with_context");
+  for (const char* wrong : {"", "ful", "qkv,", ",qkv", "qkv context", "none,qkv"}) EXPECT_FALSE(parse_remat(wrong)) << wrong;
 }
 
 TYPED_TEST(Invariance, EveryInstructionSetGivesTheSameBits) {
