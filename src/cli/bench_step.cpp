@@ -19,6 +19,7 @@
 #include "base/trace.h"
 #include "checkpoint/digest.h"
 #include "cli/bench.h"
+#include "cli/bench_recipe.h"
 #include "cli/corpus_options.h"
 #include "kernels/loss.h"
 #include "kernels/peak.h"
@@ -89,19 +90,6 @@ class SyntheticText {
   std::mt19937_64 random_{1};
 };
 
-// The recipe that the yardsticks of other systems use.
-train::Recipe recipe_of(const model::BenchSize& size, const Options& options) {
-  train::Recipe recipe;
-  recipe.dtype = options.dtype;
-  recipe.lanes = options.lanes;
-  recipe.model = size.config;
-  recipe.data.sequence_length = size.seq_len;
-  recipe.batch = (options.tokens_per_step > 0 ? options.tokens_per_step : size.tokens_per_step) / size.seq_len;
-  recipe.steps = options.warmup + options.steps;
-  recipe.schedule = {.kind = optim::ScheduleKind::kConstant, .lr = 1e-3, .t_max = recipe.steps};
-  return recipe;
-}
-
 struct Run {
   std::vector<double> seconds;
   std::vector<train::PhaseSeconds> phases;
@@ -167,7 +155,10 @@ void print_profile(const std::string& path) {
 
 void run(const Options& options) {
   const model::BenchSize& size = model::bench_size(options.model, "--model");
-  const train::Recipe recipe = recipe_of(size, options);
+  train::Recipe recipe = bench_recipe(size, options.dtype);
+  if (options.tokens_per_step > 0) recipe.batch = options.tokens_per_step / size.seq_len;
+  recipe.lanes = options.lanes;
+  recipe.steps = options.warmup + options.steps;
   if (recipe.batch < 1 || (options.tokens_per_step > 0 && options.tokens_per_step % size.seq_len != 0)) {
     throw UsageError(Complaint{.where = "--tokens-per-step",
                                .found = fmt::format("{} tokens", options.tokens_per_step),

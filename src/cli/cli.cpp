@@ -58,6 +58,7 @@ int run(int argc, char** argv) {
   add_train(app);
   add_eval(app);
   add_parity(app);
+  add_plan(app);
   add_convert(app);
   add_tokenize(app);
   add_tokenizer_train(app);

@@ -17,6 +17,7 @@ void set_exit_code(int code);
 void add_train(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_parity(CLI::App& app);
+void add_plan(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_tokenizer_train(CLI::App& app);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/byte_size.h"
 #include "cli/cli.h"
 #include "cli/corpus_options.h"
 
@@ -18,29 +19,6 @@ struct Arguments {
   std::string in, out, to, dtype, like, names = "hf", max_shard_size = "5GB";
   bool moments = false, json = false;
 };
-
-// "5GB" (decimal), "3GiB", "200KB", or plain bytes, as transformers' max_shard_size.
-int64_t parse_size(const std::string& text) {
-  const size_t digits = text.find_first_not_of("0123456789");
-  const std::string number = text.substr(0, digits), unit = digits == std::string::npos ? "" : text.substr(digits);
-  int64_t factor = 0, value = 0;
-  for (const auto& [name, bytes] : std::initializer_list<std::pair<const char*, int64_t>>{{"", 1},
-                                                                                          {"B", 1},
-                                                                                          {"KB", 1'000},
-                                                                                          {"MB", 1'000'000},
-                                                                                          {"GB", 1'000'000'000},
-                                                                                          {"TB", 1'000'000'000'000},
-                                                                                          {"KiB", int64_t{1} << 10},
-                                                                                          {"MiB", int64_t{1} << 20},
-                                                                                          {"GiB", int64_t{1} << 30},
-                                                                                          {"TiB", int64_t{1} << 40}})
-    if (unit == name) factor = bytes;
-  const bool readable = !number.empty() && number.size() <= 18 && factor > 0;
-  if (readable) value = std::stoll(number);
-  if (!readable || value == 0 || __builtin_mul_overflow(value, factor, &value))
-    throw UsageError(Complaint{"--max-shard-size", text, "a number with B, KB, MB, GB, KiB, MiB or GiB, as in 5GB", ""});
-  return value;
-}
 
 const char* form_name(convert::Form form) { return form == convert::Form::kNative ? "native" : "hf"; }
 
@@ -72,7 +50,7 @@ void run_convert(const Arguments& arguments) {
   if (!arguments.to.empty()) options.to = arguments.to == "hf" ? convert::Form::kHuggingFace : convert::Form::kNative;
   if (!arguments.dtype.empty()) options.dtype = arguments.dtype == "fp32" ? "F32" : "BF16";
   options.names = arguments.names == "hf" ? convert::Names::kHuggingFace : convert::Names::kOlmoCore;
-  options.max_shard_bytes = parse_size(arguments.max_shard_size);
+  options.max_shard_bytes = parse_byte_size(arguments.max_shard_size, "--max-shard-size");
   options.moments = arguments.moments;
   ProgressBar bar("convert");
   const convert::Report report = convert::convert(options, [&](int64_t done, int64_t total) { bar.show("convert", done, total, done); });

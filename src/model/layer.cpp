@@ -75,6 +75,7 @@ struct Forward {
   }
 
   void run(Stage stage) const {
+    const TraceSpan span(name_of(stage).data());
     const ModelConfig& config = pass.config;
     const int64_t d_model = config.d_model;
     switch (stage) {

@@ -24,7 +24,7 @@ enum class Stage : uint8_t {
 };
 inline constexpr std::array kStages = {Stage::kQkv, Stage::kTurned, Stage::kContext, Stage::kOut, Stage::kMiddle, Stage::kGateUp, Stage::kDown};
 
-std::string_view name_of(Stage stage);  // qkv, turned, context, out, middle, gate_up, down
+std::string_view name_of(Stage stage);  // a literal: qkv, turned, context, out, middle, gate_up, down
 
 // The stages whose activations are not kept. A layer's input and the row statistics of norms and attention always are.
 struct Remat {

@@ -1,0 +1,137 @@
+#include "train/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/workspace.h"
+
+namespace dz::train {
+namespace {
+
+// Buffers that are in use at once while nodes are joined as they come, the result included; `merged` sees which node went into which.
+class Slots {
+ public:
+  int take() {
+    const auto free = std::ranges::find(busy_, false);
+    if (free != busy_.end()) {
+      *free = true;
+      return static_cast<int>(free - busy_.begin());
+    }
+    busy_.push_back(true);
+    return static_cast<int>(busy_.size()) - 1;
+  }
+  void give_back(int slot) { busy_[static_cast<size_t>(slot)] = false; }
+  int64_t most() const { return static_cast<int64_t>(busy_.size()); }
+
+ private:
+  std::vector<bool> busy_;
+};
+
+// Copies of all gradients that the micro-batches of a step need.
+int64_t gradient_copies(int64_t instances, int64_t lanes, parallel::Span range, const std::vector<parallel::MicroBatch>& plan) {
+  Slots slots;
+  const bool aligned = range.size() > 0 && (range.size() & (range.size() - 1)) == 0 && range.begin % range.size() == 0;
+  if (!aligned) {
+    // The nodes of a range that is not one of the tree's stay apart until other ranks' are joined.
+    int64_t bits = 0;
+    while ((int64_t{1} << bits) < lanes) ++bits;
+    return std::max<int64_t>(1, 2 * bits);
+  }
+  parallel::LaneTree tree(instances, lanes, range, [&](int, int b) { slots.give_back(b); });
+  int slot = -1;
+  for (const parallel::MicroBatch& micro : plan) {
+    if (micro.first_part) slot = slots.take();
+    if (micro.last_part) tree.add(micro.lanes, slot);
+  }
+  return slots.most();
+}
+
+// Buffers of one tensor besides the gradient itself, for the lanes inside the micro-batch that has most of them.
+int64_t lane_buffers(int64_t instances, int64_t lanes, const std::vector<parallel::MicroBatch>& plan) {
+  int64_t most = 0;
+  for (const parallel::MicroBatch& micro : plan) {
+    if (micro.lanes.size() == 1) continue;
+    Slots slots;
+    parallel::LaneTree tree(instances, lanes, micro.lanes, [&](int, int b) { slots.give_back(b); });
+    for (int64_t lane = micro.lanes.begin; lane < micro.lanes.end; ++lane) {
+      if (parallel::lane_instances(instances, lanes, lane).size() > 0) tree.add({lane, lane + 1}, slots.take());
+    }
+    most = std::max(most, slots.most() - 1);
+  }
+  return most;
+}
+
+int64_t padded_bytes(int64_t count) { return (count + 15) / 16 * 16 * static_cast<int64_t>(sizeof(float)); }  // as model::Parameters lays out
+
+// Lanes of the rank that has most instances: ranges of non-empty lanes, as equal as they can be.
+parallel::Span busiest_range(int64_t instances, int64_t lanes, int64_t ranks) {
+  parallel::Span best{0, lanes};
+  int64_t most = -1;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const parallel::Span range{rank * lanes / ranks, (rank + 1) * lanes / ranks};
+    int64_t held = 0;
+    for (int64_t lane = range.begin; lane < range.end; ++lane) held += parallel::lane_instances(instances, lanes, lane).size();
+    if (held > most) {
+      most = held;
+      best = range;
+    }
+  }
+  return best;
+}
+
+void check_ranks(const Recipe& recipe, int64_t instances, int64_t ranks) {
+  const int64_t most = std::min(recipe.lanes, instances);
+  if (ranks <= most) return;
+  throw ConfigError(Complaint{.where = "--ranks",
+                              .found = fmt::format("{} ranks for {} instances a step in {} lanes", ranks, instances, recipe.lanes),
+                              .expected = fmt::format("at most {}", most),
+                              .hint = recipe.lanes < instances
+                                          ? "each rank adds up whole lanes: a larger recipe.lanes allows more (and is another recipe)"
+                                          : "an instance is never cut over ranks: a larger batch allows more"});
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const Recipe& recipe, const Topology& topology, int64_t ranks, bool sharded) {
+  const int64_t instances = largest_batch(recipe);
+  check_ranks(recipe, instances, ranks);
+  const parallel::Span range = busiest_range(instances, recipe.lanes, ranks);
+  const std::vector<parallel::MicroBatch> pieces = parallel::plan_micro_batches(instances, recipe.lanes, topology.micro_batch, range);
+  MemoryPlan plan;
+  plan.micro_batches = static_cast<int64_t>(pieces.size());
+  int64_t held = 0;
+  for (const parallel::MicroBatch& piece : pieces) held += piece.instances.size();
+  plan.step_instances = held;
+  plan.instances = std::min(topology.micro_batch, held);
+  plan.gradients = gradient_copies(instances, recipe.lanes, range, pieces);
+
+  int64_t state = 0, cast = 0, largest = 0;
+  for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) {
+    const int64_t count = element_count(spec.shape);
+    state += padded_bytes(count);
+    largest = std::max(largest, count * static_cast<int64_t>(sizeof(float)));
+    const bool embedding = spec.name == "model.embed_tokens.weight";
+    if (spec.shape.size() == 2 && (!embedding || recipe.model.tie_word_embeddings)) cast += 2 * count;
+  }
+  const int64_t tied = recipe.model.tie_word_embeddings ? padded_bytes(recipe.model.vocab_size * recipe.model.d_model) : 0;
+  const int64_t share = sharded ? (state + ranks - 1) / ranks : state;
+  const bool bf16_compute = recipe.dtype == "bf16";
+  plan.state = {
+      {"weights (f32)", bf16_compute ? share : state}, {"exp_avg", share}, {"exp_avg_sq", share}, {"gradients", plan.gradients * (state + tied)}};
+  if (bf16_compute) plan.state.push_back({"matrices (bf16)", cast});
+  const int64_t buffers = lane_buffers(instances, recipe.lanes, pieces);
+  if (buffers > 0) plan.state.push_back({"lane buffers", buffers * largest});
+
+  const model::Limits limits{
+      .max_instances = plan.instances, .seq = recipe.data.sequence_length, .remat = model::parse_remat(topology.remat).value_or(model::Remat::kNone)};
+  const std::vector<model::ArenaLine> lines = bf16_compute ? model::activation_lines<bf16>(recipe.model, limits, &plan.activation_bytes)
+                                                           : model::activation_lines<float>(recipe.model, limits, &plan.activation_bytes);
+  for (const model::ArenaLine& line : lines) plan.activations.push_back({line.name, line.bytes});
+  plan.bytes = plan.activation_bytes;
+  for (const MemoryLine& line : plan.state) plan.bytes += line.bytes;
+  return plan;
+}
+
+}  // namespace dz::train
