@@ -120,4 +120,30 @@ double copy_gbps(ThreadPool& pool, double milliseconds) {
   return best;
 }
 
+double read_gbps(ThreadPool& pool, double milliseconds) {
+  constexpr int64_t kWords = (int64_t{256} << 20) / 8, kPiece = (int64_t{1} << 20) / 8;
+  std::vector<uint64_t> memory(kWords, 1);
+  std::vector<uint64_t> sums(kWords / kPiece);
+  const Clock::time_point begin = Clock::now();
+  double best = 0;
+  do {
+    const Clock::time_point window = Clock::now();
+    pool.parallel_for(kWords / kPiece, [&](int64_t piece) {
+      const auto* x = reinterpret_cast<const __m128i*>(memory.data() + piece * kPiece);
+      __m128i sum[4] = {};
+      for (int64_t i = 0; i < kPiece / 2; i += 4) {
+        for (int64_t j = 0; j < 4; ++j) sum[j] = _mm_add_epi64(sum[j], _mm_loadu_si128(x + i + j));
+      }
+      const __m128i all = _mm_add_epi64(_mm_add_epi64(sum[0], sum[1]), _mm_add_epi64(sum[2], sum[3]));
+      sums[static_cast<size_t>(piece)] =
+          static_cast<uint64_t>(_mm_cvtsi128_si64(all)) + static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(all, all)));
+    });
+    best = std::max(best, static_cast<double>(kWords * 8) / seconds_since(window) / 1e9);
+  } while (seconds_since(begin) < milliseconds * 1e-3);
+  uint64_t read = 0;
+  for (const uint64_t sum : sums) read += sum;
+  DZ_CHECK(read == kWords, "read", read);
+  return best;
+}
+
 }  // namespace dz::kernels

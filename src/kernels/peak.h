@@ -25,4 +25,7 @@ double peak_gflops(DType dtype, ThreadPool& pool);
 // GB/s of a copy far beyond the caches, bytes read plus bytes written, stores that bypass the cache; all threads of `pool` together.
 double copy_gbps(ThreadPool& pool, double milliseconds = 200);
 
+// GB/s of reading the same, each byte once: the limit of decoding, whose weights are read once a token.
+double read_gbps(ThreadPool& pool, double milliseconds = 200);
+
 }  // namespace dz::kernels
