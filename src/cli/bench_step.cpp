@@ -40,7 +40,8 @@ struct Options {
   std::string profile;
   int threads = default_threads();
   int64_t steps = 10, warmup = 3;
-  int64_t tokens_per_step = 0, micro_batch = 0, lanes = 8;
+  int64_t lanes = 8;
+  std::vector<std::string> sets;
   bool certificates = false;
   bool json = false;
 };
@@ -154,24 +155,17 @@ void print_profile(const std::string& path) {
 }
 
 void run(const Options& options) {
-  const model::BenchSize& size = model::bench_size(options.model, "--model");
+  const model::BenchSize size = changed_size(options.model, options.sets);
   train::Recipe recipe = bench_recipe(size, options.dtype);
-  if (options.tokens_per_step > 0) recipe.batch = options.tokens_per_step / size.seq_len;
   recipe.lanes = options.lanes;
   recipe.steps = options.warmup + options.steps;
-  if (recipe.batch < 1 || (options.tokens_per_step > 0 && options.tokens_per_step % size.seq_len != 0)) {
-    throw UsageError(Complaint{.where = "--tokens-per-step",
-                               .found = fmt::format("{} tokens", options.tokens_per_step),
-                               .expected = fmt::format("a multiple of the model's {} tokens an instance", size.seq_len),
-                               .hint = ""});
-  }
   if (!model::parse_remat(options.remat)) {
     throw UsageError(Complaint{.where = "--remat",
                                .found = options.remat,
                                .expected = fmt::format("one of {}, or stages", fmt::join(model::remat_presets(), ", ")),
                                .hint = "see docs/verbs/plan.md"});
   }
-  const int64_t micro_batch = options.micro_batch > 0 ? options.micro_batch : size.micro_batch;
+  const int64_t micro_batch = size.micro_batch;
   ThreadPool pool(options.threads);
   const DType dtype = options.dtype == "bf16" ? DType::kBF16 : DType::kF32;
   const double before = kernels::peak_gflops(dtype, pool);
@@ -208,6 +202,7 @@ void run(const Options& options) {
   line["micro_batch"] = std::min(micro_batch, recipe.batch);
   line["lanes"] = recipe.lanes;
   line["remat"] = options.remat;
+  if (!options.sets.empty()) line["set"] = options.sets;
   line["peak_rss_mb"] = peak_rss_mb();
   line["activation_bytes"] = run.activation_bytes;
   line["gradient_bytes"] = run.gradient_bytes;
@@ -241,8 +236,14 @@ void add_bench_step(CLI::App& bench) {
   part->add_option("--threads", options->threads, "threads")->check(CLI::Range(1, 1024))->capture_default_str();
   part->add_option("--steps", options->steps, "timed steps")->check(CLI::Range(1, 100000))->capture_default_str();
   part->add_option("--warmup", options->warmup, "steps before them")->check(CLI::Range(0, 1000))->capture_default_str();
-  part->add_option("--tokens-per-step", options->tokens_per_step, "default: the model's")->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  part->add_option("--micro-batch", options->micro_batch, "instances at a time; default: the model's")->check(CLI::Range(1, 1 << 20));
+  part->add_option("--set", options->sets, "change the size, as in head_dim=128; repeatable")->type_name("KEY=NUMBER")->take_all()->expected(1);
+  part->add_option_function<int64_t>(
+          "--tokens-per-step", [options](int64_t n) { options->sets.push_back(fmt::format("tokens_per_step={}", n)); }, "default: the size's")
+      ->type_name("N");
+  part->add_option_function<int64_t>(
+          "--micro-batch", [options](int64_t n) { options->sets.push_back(fmt::format("micro_batch={}", n)); },
+          "instances at a time; default: the size's")
+      ->type_name("N");
   part->add_option("--lanes", options->lanes, "of the gradient sum, a power of two")
       ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
       ->capture_default_str();

@@ -54,5 +54,38 @@ TEST(BenchGemm, ShapesAreWholeAndModelsKnown) {
   EXPECT_NE(unknown.text.find("190m-2048"), std::string::npos) << unknown.text;
 }
 
+TEST(BenchStep, IsOneLineWithTheKeysOfTheComparisonScripts) {
+  const Outcome run = deltazero("bench step --model smoke --steps 2 --warmup 1 --threads 1 --certificates --json");
+  ASSERT_EQ(run.code, 0) << run.text;
+  const Json line = Json::parse(run.text);
+  for (const char* key : {"tokens_per_s", "tokens_per_s_min", "tokens_per_s_max", "gflops", "step_ms", "forward_ms", "head_ms", "backward_ms",
+                          "optimizer_ms", "digest_ms", "startup_s", "peak_rss_mb", "share_of_peak"})
+    EXPECT_GT(line[key].get<double>(), 0) << key;
+  EXPECT_EQ(line["tokens_per_step"], 1024);
+  EXPECT_EQ(line["lanes"], 8);
+  EXPECT_NEAR(line["gflops"].get<double>(), 1e-3 * line["tokens_per_s"].get<double>() * line["mflop_per_token"].get<double>(), 0.06);
+  // The text is the same each time and bits do not depend on who carries the run.
+  const Json other = Json::parse(deltazero("bench step --model smoke --steps 2 --warmup 1 --threads 2 --remat full --micro-batch 1 --json").text);
+  EXPECT_EQ(other["final_loss"], line["final_loss"]);
+  EXPECT_NE(Json::parse(deltazero("bench step --model smoke --steps 1 --warmup 1 --json").text)["final_loss"], line["final_loss"]);
+}
+
+TEST(BenchStep, ASizeIsChangedByKeysThatExist) {
+  const Json line = Json::parse(deltazero("bench step --model smoke --steps 1 --warmup 0 --set n_heads=2 --set head_dim=32 --json").text);
+  EXPECT_EQ(line["parameters"], Json::parse(deltazero("bench step --model smoke --steps 1 --warmup 0 --json").text)["parameters"]);
+  EXPECT_EQ(deltazero("bench step --model smoke --set n_head=2").code, 64);
+  EXPECT_EQ(deltazero("bench step --model smoke --set head_dim=31").code, 78);
+  EXPECT_EQ(deltazero("bench step --model smoke --set seq_len=100").code, 64);
+  EXPECT_EQ(deltazero("bench step --model smoke --remat ful").code, 64);
+}
+
+TEST(BenchDecode, GivesBothRatesAndTheirLimits) {
+  const Outcome run = deltazero("bench decode --model smoke --prompt 40 --tokens 4 --threads 1 --json");
+  ASSERT_EQ(run.code, 0) << run.text;
+  const Json line = Json::parse(run.text);
+  for (const char* key : {"prefill_tokens_per_s", "prefill_share_of_peak", "decode_tokens_per_s", "decode_share_of_read"})
+    EXPECT_GT(line[key].get<double>(), 0) << key;
+}
+
 }  // namespace
 }  // namespace dz::test
