@@ -10,6 +10,7 @@ namespace dz::cli {
 void add_bench(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("bench", "speed of a part of the program on this machine");
   verb->require_subcommand(1);
+  add_bench_attention(*verb);
   add_bench_decode(*verb);
   add_bench_gemm(*verb);
   add_bench_step(*verb);

@@ -7,6 +7,7 @@ class App;
 
 namespace dz::cli {
 
+void add_bench_attention(CLI::App& bench);
 void add_bench_decode(CLI::App& bench);
 void add_bench_gemm(CLI::App& bench);
 void add_bench_step(CLI::App& bench);

@@ -40,6 +40,14 @@ int64_t first_visible_key(const AttentionShape& shape, int64_t instance, int64_t
   return first;
 }
 
+int64_t visible_pairs(const AttentionShape& shape) {
+  int64_t pairs = 0;
+  for (int64_t instance = 0; instance < shape.instances; ++instance) {
+    for (int64_t i = shape.first_query; i < shape.keys; ++i) pairs += std::max<int64_t>(0, i + 1 - first_visible_key(shape, instance, i));
+  }
+  return pairs;
+}
+
 bool tiles_visible(const AttentionShape& shape, int64_t instance, int64_t query_tile, int64_t key_tile) {
   const int64_t begin = std::max(shape.first_query, query_tile * kAttentionTile);
   const int64_t end = std::min(shape.keys, (query_tile + 1) * kAttentionTile);

@@ -28,6 +28,9 @@ struct AttentionShape {
   int64_t queries() const { return keys - first_query; }
 };
 
+// (query, key) pairs in which the query sees the key, of one head over all instances: what useful FLOPs are counted by.
+int64_t visible_pairs(const AttentionShape& shape);
+
 // t = S * c with c = exponent = float(scale * log2 e); dS = (p * (dP - D)) * gradient, gradient = float(scale); scale = 1 / sqrt(head_dim).
 struct AttentionScale {
   float exponent = 0, gradient = 0;
