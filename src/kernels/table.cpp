@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "kernels/amx/attention.h"
 #include "kernels/cpu.h"
 #include "kernels/gemm_driver.h"
 #include "kernels/ref/ref.h"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::array kAll = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx};
 
-// A CPU with AMX has AVX512_BF16 too.
+// A CPU with AMX has AVX512_BF16 too; the matrix product and attention in bf16 have tiles of their own.
 void fill_ops(Isa isa, Table& table) {
   if (isa == Isa::kAvx2) {
     avx2::fill_ops(table);
@@ -27,6 +28,10 @@ void fill_ops(Isa isa, Table& table) {
     avx512::fill_ops(table);
   } else {
     avx512_bf16::fill_ops(table);
+  }
+  if (isa == Isa::kAmx) {
+    table.bf16_forms.attention_forward = amx::attention_forward;
+    table.bf16_forms.attention_backward = amx::attention_backward;
   }
 }
 

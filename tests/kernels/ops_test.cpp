@@ -15,15 +15,6 @@
 namespace dz::kernels {
 namespace {
 
-// The table of AMX differs from that of AVX512_BF16 in the matrix product only.
-std::vector<Isa> isas_with_own_ops() {
-  std::vector<Isa> out;
-  for (const Isa isa : available()) {
-    if (isa != Isa::kAmx) out.push_back(isa);
-  }
-  return out;
-}
-
 PreparedCase run_scalar(const OpCase& one, OpFault fault = OpFault::kNone) {
   PreparedCase prepared = one.prepare(fault);
   prepared.run(table_of(Isa::kScalar), 0, prepared.units);
@@ -48,7 +39,7 @@ TEST(Ops, AnySplitOverAnyThreadsGivesTheSameBits) {
     ThreadPool pool(threads);
     for (const OpCase& one : op_cases(CaseSet::kFull)) {
       const PreparedCase expected = run_scalar(one);
-      for (const Isa isa : isas_with_own_ops()) {
+      for (const Isa isa : available()) {
         const PreparedCase found = one.prepare(OpFault::kNone);
         const int64_t pieces = 2 * threads + 1;
         pool.parallel_for(pieces, [&](int64_t i) { found.run(table_of(isa), found.units * i / pieces, found.units * (i + 1) / pieces); });

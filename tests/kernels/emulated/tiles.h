@@ -44,6 +44,11 @@ void emulated_loadd(int tile, const void* base, int64_t stride) {
   }
 }
 
+void emulated_zero(int tile) {
+  require_configured();
+  memset(emulated_tiles.bytes[tile], 0, sizeof emulated_tiles.bytes[tile]);
+}
+
 void emulated_stored(int tile, void* base, int64_t stride) {
   require_configured();
   for (int64_t row = 0; row < emulated_tiles.rows[tile]; ++row) {
@@ -88,8 +93,10 @@ void emulated_release() { emulated_tiles.configured = false; }
 #undef _tile_stored
 #undef _tile_dpbf16ps
 #undef _tile_release
+#undef _tile_zero
 #define _tile_loadconfig emulated_loadconfig
 #define _tile_loadd emulated_loadd
 #define _tile_stored emulated_stored
 #define _tile_dpbf16ps emulated_dpbf16ps
 #define _tile_release emulated_release
+#define _tile_zero emulated_zero
