@@ -19,8 +19,12 @@ fi
 echo "formatting (make format repairs it)"
 git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run -Werror 2>&1 | tail -n 20 || failed=1
 
+# What it says of these two places is not so:
+# - tokenize.cpp gives background threads tasks that hold references to locals, and the threads, declared after them, end before they do;
+# - there one task fills `next` anew between the move out of it and the next: what another thread does is not seen.
 echo "cppcheck"
 cppcheck --quiet --std=c++20 --language=c++ --enable=warning,portability --inline-suppr --error-exitcode=1 \
-  --suppress=missingIncludeSystem --suppress=unknownMacro -j2 -Isrc src || failed=1
+  --suppress=missingIncludeSystem --suppress=unknownMacro \
+  --suppress=danglingLifetime:src/data/background_thread.h --suppress=accessMoved:src/data/tokenize.cpp -j2 -Isrc src || failed=1
 
 exit "$failed"

@@ -62,9 +62,8 @@ int32_t padding_id(const Vocabulary& vocabulary) {
 }
 
 void pad(Row& row, int64_t used, const Vocabulary& vocabulary) {
-  const auto from = static_cast<size_t>(used);
   std::fill(row.tokens.begin() + used, row.tokens.end(), padding_id(vocabulary));
-  std::fill(row.label_mask.subspan(from).begin(), row.label_mask.end(), uint8_t{0});
+  std::ranges::fill(row.label_mask.subspan(static_cast<size_t>(used)), uint8_t{0});
 }
 
 void check_some(int64_t instances, const TokenStore& store) {

@@ -91,7 +91,7 @@ TokenShardWriter::Open& TokenShardWriter::open(std::string_view source, Split sp
     found = sources.end() - 1;
   }
   const auto index = static_cast<size_t>(found - sources.begin());
-  auto& slot = open_[{index, static_cast<size_t>(split)}];
+  auto& slot = open_[std::pair{index, static_cast<size_t>(split)}];
   if (!slot) slot = make_open(index, split);
   return *slot;
 }

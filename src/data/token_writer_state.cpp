@@ -138,7 +138,7 @@ bool TokenShardWriter::restore() {
                                                                                        .row_bytes = entry.at("row_bytes"),
                                                                                        .tokens_hash = entry.at("tokens_hash"),
                                                                                        .rows_hash = entry.at("rows_hash")});
-    open_[{source, static_cast<size_t>(split)}] = std::move(out);
+    open_[std::pair{source, static_cast<size_t>(split)}] = std::move(out);
   }
   note_ = state.at("note").get<std::string>();
   notice_ = "going on with an interrupted attempt";

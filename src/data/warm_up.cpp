@@ -45,9 +45,7 @@ void shorten(Batch& batch, int64_t length, WarmUpMode mode) {
   if (from <= length) return;
   DZ_CHECK(mode == WarmUpMode::kTruncate || from % length == 0, "from", from, "to", length);
   const int64_t pieces = mode == WarmUpMode::kSplit ? from / length : 1;
-  const auto put = [&]<class T>(std::vector<T>& values, const auto& change) {
-    values = reshape(values, batch.instances, from, length, pieces, change);
-  };
+  const auto put = [&](auto& values, const auto& change) { values = reshape(values, batch.instances, from, length, pieces, change); };
   put(batch.tokens, [](int32_t token, int64_t, int64_t) { return token; });
   put(batch.targets, [&](int32_t target, int64_t, int64_t column) { return column + 1 == length ? kNoTarget : target; });
   if (!batch.first_visible.empty()) {

@@ -175,6 +175,7 @@ std::vector<OpCase> op_cases(CaseSet set) {
   add_attention_cases(set, cases);
   add_loss_cases(set, cases);
   add_state_cases(set, cases);
+  add_muon_cases(set, cases);
   return cases;
 }
 

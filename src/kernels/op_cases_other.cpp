@@ -134,12 +134,18 @@ void add_states(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases) 
     args.sums = memory.output<double>("sums", blocks);
     return units_of(blocks, args, &Table::squared_norms);
   });
-  add_case(cases, set, c, "adamw", name("adamw"), 7 * bytes, 0, [c](CaseMemory& memory) {
+}
+
+// With an m_take above 1/2 the single form interpolates from the other end.
+void add_adamw(const ElementsCase& c, CaseSet set, bool single, float m_take, std::vector<OpCase>& cases) {
+  const std::string name = fmt::format("adamw {}{}{}{}", c.count, name_of(c.values), single ? " single" : "", m_take > 0.5f ? " from the end" : "");
+  add_case(cases, set, c, "adamw", name, 7 * static_cast<double>(c.count) * sizeof(float), 0, [c, single, m_take](CaseMemory& memory) {
     AdamW args{.count = c.count,
+               .single = single,
                .clip = 0.83f,
                .decay = 0.9997f,
-               .m_keep = 0.9f,
-               .m_take = 0.1f,
+               .m_keep = 1.0f - m_take,
+               .m_take = m_take,
                .v_keep = 0.95f,
                .v_take = 0.05f,
                .sqrt_bc2 = 0.71f,
@@ -173,7 +179,12 @@ void add_loss_cases(CaseSet set, std::vector<OpCase>& cases) {
 }
 
 void add_state_cases(CaseSet set, std::vector<OpCase>& cases) {
-  for (const ElementsCase& c : kElementsCases) add_states(c, set, cases);
+  for (const ElementsCase& c : kElementsCases) {
+    add_states(c, set, cases);
+    add_adamw(c, set, false, 0.1f, cases);
+    add_adamw(c, set, true, 0.1f, cases);
+    add_adamw(c, set, true, 0.7f, cases);
+  }
 }
 
 }  // namespace dz::kernels

@@ -94,5 +94,6 @@ void add_column_cases(CaseSet set, std::vector<OpCase>& cases);
 void add_attention_cases(CaseSet set, std::vector<OpCase>& cases);
 void add_loss_cases(CaseSet set, std::vector<OpCase>& cases);
 void add_state_cases(CaseSet set, std::vector<OpCase>& cases);
+void add_muon_cases(CaseSet set, std::vector<OpCase>& cases);
 
 }  // namespace dz::kernels

@@ -37,8 +37,11 @@ struct SquaredNorms {
 // One AdamW update in the order of OLMo-core's foreach form, each operation rounded, no fma:
 //   g = gradient * clip; p = p * decay; m = m * m_keep + g * m_take; v = v * v_keep + (g * g) * v_take;
 //   d = sqrt(v) / sqrt_bc2 + eps; p = p + (m / d) * step          (step = -(1 / bc1) * float(lr))
+// `single`, its form for one tensor at a time, has other moments, fma(w, b - a, a) being torch's lerp for a weight below 1/2 (muon.h):
+//   m = lerp(m, g, m_take); v = fma(g * g, v_take, v * v_keep)
 struct AdamW {
   int64_t count = 0;
+  bool single = false;
   float clip = 1, decay = 1, m_keep = 0, m_take = 0, v_keep = 0, v_take = 0, sqrt_bc2 = 1, eps = 0, step = 0;
   const float* gradient = nullptr;
   float* p = nullptr;

@@ -8,6 +8,7 @@
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/loss.h"
+#include "kernels/muon.h"
 #include "kernels/rows.h"
 #include "kernels/state.h"
 
@@ -45,6 +46,10 @@ struct Table {
   Form<CastToBf16> cast_to_bf16 = nullptr;
   Form<SquaredNorms> squared_norms = nullptr;
   Form<AdamW> adamw = nullptr;
+  Form<MuonMomentum> muon_momentum = nullptr;
+  Form<MuonNormalize> muon_normalize = nullptr;
+  Form<MuonCombine> muon_combine = nullptr;
+  Form<MuonApply> muon_apply = nullptr;
 };
 
 std::string_view name_of(Isa isa);  // "scalar", "avx2", "avx512", "avx512_bf16", "amx"

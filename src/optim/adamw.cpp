@@ -92,6 +92,7 @@ void adamw_update(const AdamWSettings& settings, std::span<const OptimizedTensor
   for (size_t i = 0; i < tensors.size(); ++i) {
     const OptimizedTensor& tensor = tensors[i];
     kernels::adamw({.count = tensor.count,
+                    .single = settings.form == AdamWForm::kSingle,
                     .clip = clip,
                     .decay = 1.0f - static_cast<float>(lr * decays[i]),
                     .m_keep = factors.m_keep,

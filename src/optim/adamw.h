@@ -1,4 +1,4 @@
-// AdamW over named tensors in the operation order of OLMo-core's foreach form (docs/numerics.md, "AdamW"; olmo_core/optim/adamw.py).
+// AdamW over named tensors in the operation order of OLMo-core (docs/numerics.md, "AdamW"; olmo_core/optim/adamw.py).
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,16 @@ class ThreadPool;
 
 namespace dz::optim {
 
+// OLMo-core's two updates. They differ in how the moments are rounded; its recipes run foreach.
+enum class AdamWForm : uint8_t { kForeach, kSingle };
+
 struct AdamWSettings {
   double beta1 = 0.9, beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
   // Tensors without decay, by name; * and ? are wild cards. OLMo 3 exempts the embedding only: norm weights and the head decay.
   std::vector<std::string> no_decay = {"model.embed_tokens.weight"};
+  AdamWForm form = AdamWForm::kForeach;
 };
 
 void check(const AdamWSettings& settings, const std::string& where);  // ConfigError

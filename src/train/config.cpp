@@ -76,9 +76,9 @@ void resolve_data(const Recipe& recipe, const YamlReader& reader) {
   }
 }
 
-// Keys that the source, the kind or the order does not read. Whoever gives one means something that would not happen.
+// Keys that the choice of another one leaves unread. Whoever gives one means something that would not happen.
 struct Unread {
-  std::string_view keys;  // under recipe.data; with a dot at its end: a whole section
+  std::string_view keys;  // under the root; with a dot at its end: a whole section
   bool read;
   const char* unless;
 };
@@ -112,19 +112,17 @@ std::vector<Unread> unread_keys(const DataRecipe& data) {
 }
 
 // A value that is the default says nothing: the recipe of a run lists every key. generated.* stays where another source is chosen for one start.
-void refuse_unread_keys(const DataRecipe& data, const YamlReader& reader) {
-  constexpr std::string_view kRoot = "recipe.data.";
-  const std::vector<Unread> rules = unread_keys(data);
-  const FlatConfig given = flatten("recipe", data), usual = flatten("recipe", DataRecipe{});
+void refuse_unread_keys(const std::string& root, const std::vector<Unread>& rules, const Recipe& recipe, const YamlReader& reader) {
+  const FlatConfig given = flatten("recipe", recipe), usual = flatten("recipe", Recipe{});
   for (size_t i = 0; i < given.size(); ++i) {
     const auto& [path, value] = given[i];
-    if (value == usual[i].second) continue;
-    const std::string_view key = std::string_view(path).substr(kRoot.size());
+    if (value == usual[i].second || !path.starts_with(root)) continue;
+    const std::string_view key = std::string_view(path).substr(root.size());
     const auto rule = std::find_if(rules.begin(), rules.end(),
                                    [&](const Unread& rule) { return rule.keys.back() == '.' ? key.starts_with(rule.keys) : key == rule.keys; });
     if (rule == rules.end() || rule->read) continue;
     const std::string shown = value.size() > 60 ? value.substr(0, 57) + "..." : value;
-    refuse(reader, path, shown, fmt::format("this key only with recipe.data.{}", rule->unless));
+    refuse(reader, path, shown, fmt::format("this key only with {}{}", root, rule->unless));
   }
 }
 
@@ -157,11 +155,13 @@ void resolve(Config& config, const YamlReader& reader) {
     refuse(reader, "recipe.optimizer.betas", "another count", "two numbers in [0, 1)", "for OLMo 3 use [0.9, 0.95]");
   resolve_brief(recipe.data, reader);
   resolve_data(recipe, reader);
-  refuse_unread_keys(recipe.data, reader);
+  refuse_unread_keys("recipe.data.", unread_keys(recipe.data), recipe, reader);
+  refuse_unread_keys("recipe.optimizer.", {{"muon.", recipe.optimizer == OptimizerName::kMuon, "name: muon"}}, recipe, reader);
   resolve_model(recipe, reader);
   check_init(recipe, reader.where("recipe"));
   complete_schedule(recipe.schedule, recipe.schedule_keys, recipe.steps, reader.where("recipe.schedule"));
   optim::check(recipe.adamw, reader.where("recipe.optimizer"));
+  optim::check(recipe.muon, reader.where("recipe.optimizer.muon"));
   optim::check(recipe.skip_step, reader.where("recipe.optimizer.skip_step"));
   std::vector<std::string> names;
   for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) names.push_back(spec.name);

@@ -10,10 +10,24 @@ namespace {
 constexpr double kMany = 1e15;  // more of anything than a run could count, and far from the edge of int64_t
 constexpr double kSizes = 1 << 24;
 
+void visit_muon(FieldVisitor& visitor, optim::MuonSettings& muon) {
+  visitor.enter("muon", "matrices of the layers, with name: muon; torch's names and defaults");
+  visitor.field({.key = "lr", .help = "their peak; 0: optimizer.lr", .least = 0, .most = 1e3, .added = true}, muon.lr);
+  visitor.field({.key = "momentum", .help = "share of the old average", .least = 0, .most = 1, .added = true}, muon.momentum);
+  visitor.field({.key = "nesterov", .help = "look ahead", .added = true}, muon.nesterov);
+  visitor.field({.key = "weight_decay", .help = "times the rate, each step", .least = 0, .most = 1e3, .added = true}, muon.weight_decay);
+  visitor.field({.key = "ns_steps", .help = "of the Newton-Schulz iteration", .least = 1, .most = 99, .added = true}, muon.ns_steps);
+  visitor.field({.key = "ns_coefficients", .help = "of x, x^3, x^5", .least = -1e3, .most = 1e3, .added = true}, muon.ns_coefficients);
+  visitor.field({.key = "eps", .help = "the least norm", .least = 1e-30, .most = 1e30, .added = true}, muon.eps);
+  choice(visitor, {.key = "adjust_lr_fn", .help = "the rate by the shape", .added = true}, {"original", "match_rms_adamw"}, muon.adjust_lr_fn);
+  visitor.leave();
+}
+
 void visit_optimizer(FieldVisitor& visitor, Recipe& recipe) {
-  visitor.enter("optimizer", "AdamW");
-  std::string name = "adamw";
-  visitor.field({.key = "name", .help = "", .allowed = {"adamw"}}, name);
+  visitor.enter("optimizer", "AdamW, or Muon for the matrices of the layers");
+  choice(visitor, {.key = "name", .help = ""}, {"adamw", "muon"}, recipe.optimizer);
+  choice(visitor, {.key = "form", .help = "of OLMo-core's update: other roundings of the moments", .added = true}, {"foreach", "single"},
+         recipe.adamw.form);
   visitor.field({.key = "lr", .help = "the peak of the schedule", .least = 0, .most = 1e3, .required = true}, recipe.schedule.lr);
   std::vector<double> betas = {recipe.adamw.beta1, recipe.adamw.beta2};
   visitor.field({.key = "betas", .help = "two numbers in [0, 1)", .least = 0, .most = 1 - 1e-12}, betas);
@@ -25,6 +39,7 @@ void visit_optimizer(FieldVisitor& visitor, Recipe& recipe) {
   visitor.field({.key = "initial_step", .help = "Adam's step before the first update", .least = 0, .most = kMany, .added = true},
                 recipe.initial_step);
   visitor.field({.key = "max_grad_norm", .help = "clip the gradient to this norm; 0: do not", .least = 0, .most = 1e30}, recipe.max_grad_norm);
+  visit_muon(visitor, recipe.muon);
   visitor.enter("skip_step", "leave out updates that stand out");
   visitor.field({.key = "enabled", .help = "false: only steps that are not finite"}, recipe.skip_step.enabled);
   visitor.field({.key = "window", .help = "steps of history", .least = 2, .most = 1e6}, recipe.skip_step.window);

@@ -8,6 +8,7 @@
 #include "model/config.h"
 #include "model/init.h"
 #include "optim/adamw.h"
+#include "optim/muon.h"
 #include "optim/schedules.h"
 #include "optim/skip_step.h"
 #include "train/data_recipe.h"
@@ -22,6 +23,9 @@ namespace dz::train {
 struct InitMoments {
   std::string exp_avg, exp_avg_sq;
 };
+
+// Who updates the matrices of the layers; everything else is AdamW's.
+enum class OptimizerName : uint8_t { kAdamW, kMuon };
 
 // Everything that decides the bits. Its hash, with the digests of the data and of initial weights, is the identity of the run.
 struct Recipe {
@@ -40,7 +44,9 @@ struct Recipe {
   std::string model_name;             // of model: a name fills in its shape and is then forgotten
   int64_t full_every = 4;             // of model: every n-th layer has full attention
   model::YarnScaling yarn = kNoYarn;  // of model, as given; factor 0: none
+  OptimizerName optimizer = OptimizerName::kAdamW;
   optim::AdamWSettings adamw;
+  optim::MuonSettings muon;
   int64_t initial_step = 0;  // Adam's step before the first update
   double max_grad_norm = 1.0;
   optim::SkipStepSettings skip_step;

@@ -29,12 +29,6 @@ std::string trainer_text(int64_t step, int64_t adam_step, int64_t tokens, const 
   return json.dump() + "\n";
 }
 
-std::vector<double> decays_of(const Recipe& recipe) {
-  std::vector<std::string> names;
-  for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) names.push_back(spec.name);
-  return optim::decay_table(recipe.adamw, names, "recipe.optimizer");
-}
-
 }  // namespace
 
 TrainState::TrainState(const Recipe& recipe) : parameters(recipe.model), exp_avg(recipe.model), exp_avg_sq(recipe.model), guard(recipe.skip_step) {}
@@ -70,7 +64,7 @@ void restore_trainer(std::string_view text, const std::string& where, TrainState
 }
 
 Stepper::Stepper(const Recipe& recipe, const Topology& topology, ThreadPool& pool)
-    : recipe_(recipe), pool_(pool), micro_batch_(topology.micro_batch), decays_(decays_of(recipe)) {
+    : recipe_(recipe), pool_(pool), micro_batch_(topology.micro_batch), updater_(recipe) {
   const int64_t most = std::min(micro_batch_, largest_batch(recipe));
   if (recipe.dtype == "bf16") {
     engine_ = make_engine<bf16>(recipe, topology, most, pool);
@@ -196,7 +190,8 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
   report.skip_reason = verdict.reason;
 
   if (!report.skipped) {
-    update(state, gradient, optim::clip_coefficient(report.grad_norm, static_cast<float>(recipe_.max_grad_norm)), report.lr);
+    const float clip = optim::clip_coefficient(report.grad_norm, static_cast<float>(recipe_.max_grad_norm));
+    updater_.update(state, gradient, clip, report.lr, pool_);
     ++state.adam_step;
   }
   report.adam_step = state.adam_step;
@@ -207,19 +202,6 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
   state.tokens += report.tokens;
   report.tokens_total = state.tokens;
   return report;
-}
-
-void Stepper::update(TrainState& state, const model::Parameters& gradient, float clip, double lr) {
-  std::vector<optim::OptimizedTensor> tensors;
-  for (size_t i = 0; i < gradient.size(); ++i) {
-    tensors.push_back({.name = gradient.specs()[i].name,
-                       .count = static_cast<int64_t>(gradient.tensor(i).size()),
-                       .gradient = gradient.tensor(i).data(),
-                       .value = state.parameters.tensor(i).data(),
-                       .exp_avg = state.exp_avg.tensor(i).data(),
-                       .exp_avg_sq = state.exp_avg_sq.tensor(i).data()});
-  }
-  optim::adamw_update(recipe_.adamw, tensors, decays_, lr, clip, state.adam_step, pool_);
 }
 
 int64_t Stepper::activation_bytes() const {

@@ -14,6 +14,7 @@
 #include "train/gradient_fault.h"
 #include "train/metrics.h"
 #include "train/recipe.h"
+#include "train/update.h"
 
 namespace dz::train {
 
@@ -64,7 +65,6 @@ class Stepper {
   int accumulate(const data::Batch& batch, Sums& sums);
   void report_losses(const data::Batch& batch, const Sums& sums, StepReport& report) const;
   int free_slot();
-  void update(TrainState& state, const model::Parameters& gradient, float clip, double lr);
 
   const Recipe& recipe_;
   ThreadPool& pool_;
@@ -74,7 +74,7 @@ class Stepper {
   Engine engine_;
   std::vector<std::unique_ptr<model::Parameters>> slots_;
   std::vector<bool> busy_;
-  std::vector<double> decays_;
+  Updater updater_;
   std::optional<GradientFault> fault_;
 };
 

@@ -17,6 +17,7 @@
 #include "train/deviations.h"
 #include "train/signals.h"
 #include "train/start.h"
+#include "train/token_warnings.h"
 
 namespace dz::train {
 namespace {
@@ -201,12 +202,15 @@ class Trainer {
                                recipe().dtype));
     for (const std::string& note : notes_) progress_.note("        " + note);
     for (const std::string& note : data_.notes) progress_.note("data    " + note);
+    const data::Vocabulary* vocabulary = data_.store ? &data_.store->vocabulary() : nullptr;
+    for (const std::string& line : token_warnings(recipe(), vocabulary)) progress_.note("warning: " + line);
     const Identity identity = identify(recipe(), data_.dataset->digest(), "");
     progress_.note(fmt::format("run     {}   recipe {}   {} parameters   {} instances x {} = {} tokens a step   {} lanes, micro-batch {}",
                                directory_.path().string(), identity.hash().substr(0, 8),
                                short_count(static_cast<double>(model::num_params(recipe().model))), recipe().batch, recipe().data.sequence_length,
                                with_commas(tokens), recipe().lanes, std::min(options_.config.topology.micro_batch, recipe().batch)));
-    describe_recipe();
+    // What is easily another than one thinks: how long the schedule is, and which tensors do not decay.
+    for (const std::string& line : describe_update(recipe(), describe_schedule(recipe()))) progress_.note("recipe  " + line);
     for (const std::string& line : describe_deviations(recipe())) progress_.note("recipe  " + line);
     if (fault_) progress_.note("fault   " + fault_->text + " (DZ_FAULT, a switch for tests): this run is not what its recipe says");
     int64_t available = 0;
@@ -216,23 +220,6 @@ class Trainer {
                     short_count(static_cast<double>(available)), data_.dataset->sources().size(), data_.dataset->sources().size() == 1 ? "" : "s",
                     data_.dataset->digest().substr(0, 8), with_commas(data_.dataset->dropped_tokens()),
                     static_cast<double>(recipe().steps) * static_cast<double>(recipe().batch) / static_cast<double>(data_.dataset->instances())));
-  }
-
-  // What is easily another than one thinks: how long the schedule is, and which tensors do not decay.
-  void describe_recipe() {
-    std::vector<std::string> names, exempt;
-    for (const model::ParameterSpec& spec : model::parameter_specs(recipe().model)) names.push_back(spec.name);
-    const std::vector<double> decays = optim::decay_table(recipe().adamw, names, "recipe.optimizer");
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (decays[i] == 0) exempt.push_back(names[i]);
-    }
-    const size_t shown = std::min<size_t>(exempt.size(), 3);
-    progress_.note(fmt::format("recipe  {}   weight decay {:g} on {} of {} tensors, not on {}{}", describe_schedule(recipe()),
-                               recipe().adamw.weight_decay, names.size() - exempt.size(), names.size(),
-                               fmt::join(exempt.begin(), exempt.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                               exempt.size() > shown ? ", ..."
-                               : exempt.empty()      ? "none"
-                                                     : ""));
   }
 
   TrainOptions options_;

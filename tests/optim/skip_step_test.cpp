@@ -52,7 +52,7 @@ TEST(SkipStep, VerdictsEqualTheGoldens) {
     const std::vector<bool> skips = skips_of(sequence_of(golden));
     const Json& expected = finite ? golden["reference_behaviour"] : golden["ours"];
     ASSERT_EQ(expected.size(), skips.size());
-    for (size_t i = 0; i < skips.size(); ++i) EXPECT_EQ(skips[i], expected[i]["factor"] == 0) << name << " entry " << i + 1;
+    for (size_t i = 0; i < skips.size(); ++i) EXPECT_EQ(skips[i], expected[i] == 0) << name << " entry " << i + 1;
     ++files;
     finite_files += finite;
   }

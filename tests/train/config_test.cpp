@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace dz::train {
@@ -66,6 +68,17 @@ TEST(Config, RefusesWithPlaceKeyFoundAndExpected) {
       {"lr: 0.001", "lr: nan", "recipe.optimizer.lr: found nan"},
       {"lr: 0.001", "lr: 0.001, betas: [0.9]", "expected two numbers in [0, 1)"},
       {"lr: 0.001", "lr: 0.001, skip_step: {sigam: 6}", "did you mean: recipe.optimizer.skip_step.sigma"},
+      {"lr: 0.001", "lr: 0.001, name: moun", "recipe.optimizer.name: found 'moun', expected one of adamw, muon"},
+      {"lr: 0.001", "lr: 0.001, form: fused", "recipe.optimizer.form: found 'fused', expected one of foreach, single"},
+      {"lr: 0.001", "lr: 0.001, muon: {momentum: 0.9}",
+       "recipe.optimizer.muon.momentum: found 0.9, expected this key only with recipe.optimizer.name: muon"},
+      {"lr: 0.001", "lr: 0.001, name: muon, muon: {momentun: 0.9}", "did you mean: recipe.optimizer.muon.momentum"},
+      {"lr: 0.001", "lr: 0.001, name: muon, muon: {momentum: 1.5}", "recipe.optimizer.muon.momentum: found 1.5"},
+      {"lr: 0.001", "lr: 0.001, name: muon, muon: {ns_steps: 100}", "recipe.optimizer.muon.ns_steps: found 100"},
+      {"lr: 0.001", "lr: 0.001, name: muon, muon: {ns_coefficients: [3.4, -4.7]}", "recipe.optimizer.muon.ns_coefficients: found 2 numbers"},
+      {"lr: 0.001", "lr: 0.001, name: muon, muon: {nesterov: maybe}", "recipe.optimizer.muon.nesterov: found maybe"},
+      {"lr: 0.001", "lr: 0.001, name: muon, muon: {adjust_lr_fn: spectral}",
+       "recipe.optimizer.muon.adjust_lr_fn: found 'spectral', expected one of original, match_rms_adamw"},
       {"threads: 1", "micro_batch: 0", "topology.micro_batch: found 0, expected an integer from 1"},
       {"threads: 1", "ranks: 2", "topology.ranks"},
       {"n_heads: 4", "n_heads: 4, n_kv_heads: 3", "n_kv_heads"},
@@ -78,6 +91,19 @@ TEST(Config, RefusesWithPlaceKeyFoundAndExpected) {
   for (const Wrong& wrong : wrongs)
     EXPECT_NE(message(with(wrong.from, wrong.to)).find(wrong.says), std::string::npos) << wrong.to << ": " << message(with(wrong.from, wrong.to));
   EXPECT_EQ(message(kSmall), "no ConfigError");
+}
+
+// Keys that came later are part of a recipe's identity only where they say something.
+TEST(Config, TheOptimizersKeysAndTheIdentity) {
+  const auto hash = [](const std::string& keys) { return identify(parse(with("lr: 0.001", "lr: 0.001" + keys)).recipe, "d", "").hash(); };
+  EXPECT_EQ(hash(""), hash(", name: adamw, form: foreach, muon: {momentum: 0.95, lr: 0}"));
+  EXPECT_EQ(hash(", name: muon"), hash(", name: muon, muon: {momentum: 0.95, ns_coefficients: [3.4445, -4.775, 2.0315], eps: 1e-7}"));
+  std::vector<std::string> hashes = {hash("")};
+  for (const char* keys : {", form: single", ", name: muon", ", name: muon, muon: {lr: 0.02}", ", name: muon, muon: {nesterov: false}",
+                           ", name: muon, muon: {adjust_lr_fn: match_rms_adamw}", ", name: muon, muon: {weight_decay: 0}"}) {
+    EXPECT_EQ(std::ranges::find(hashes, hash(keys)), hashes.end()) << keys;
+    hashes.push_back(hash(keys));
+  }
 }
 
 TEST(Config, SetOverridesAndIsNamedInErrors) {

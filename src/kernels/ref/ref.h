@@ -17,5 +17,6 @@ void fill_columns(Table& table);
 void fill_attention(Table& table);
 void fill_loss(Table& table);
 void fill_state(Table& table);
+void fill_muon(Table& table);
 
 }  // namespace dz::kernels::ref

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/ref/lerp.h"
 #include "kernels/ref/ref.h"
 #include "numerics/sums.h"
 
@@ -31,8 +32,8 @@ void adamw(const AdamW& args, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     const float g = args.gradient[i] * args.clip;
     const float p = args.p[i] * args.decay;
-    const float m = args.m[i] * args.m_keep + g * args.m_take;
-    const float v = args.v[i] * args.v_keep + (g * g) * args.v_take;
+    const float m = args.single ? lerp(args.m[i], g, args.m_take) : args.m[i] * args.m_keep + g * args.m_take;
+    const float v = args.single ? std::fma(g * g, args.v_take, args.v[i] * args.v_keep) : args.v[i] * args.v_keep + (g * g) * args.v_take;
     const float d = std::sqrt(v) / args.sqrt_bc2 + args.eps;
     args.p[i] = p + (m / d) * args.step;
     args.m[i] = m;
@@ -56,6 +57,7 @@ void fill(Table& table) {
   fill_attention(table);
   fill_loss(table);
   fill_state(table);
+  fill_muon(table);
 }
 
 }  // namespace dz::kernels::ref

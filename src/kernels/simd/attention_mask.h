@@ -48,7 +48,7 @@ struct VisibleKeys {
   alignas(64) static constexpr float kOffsets[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 };
 
-DZ_INLINE float tile_offset(int64_t offset) { return static_cast<float>(offset < -1 ? -1 : offset > kTile ? kTile : offset); }
+DZ_INLINE float tile_offset(int64_t offset) { return static_cast<float>(offset < -1 ? -1 : (offset > kTile ? kTile : offset)); }
 
 DZ_INLINE VisibleKeys visible_keys(const QueryRows& queries, int64_t row, int64_t key) {
   return {splat(tile_offset(queries.first_key[row] - key)), splat(tile_offset(queries.position + row - key))};

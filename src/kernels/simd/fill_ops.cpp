@@ -31,6 +31,10 @@ void fill_ops(Table& table) {
   table.cast_to_bf16 = &cast_to_bf16;
   table.squared_norms = &squared_norms;
   table.adamw = &adamw;
+  table.muon_momentum = &muon_momentum;
+  table.muon_normalize = &muon_normalize;
+  table.muon_combine = &muon_combine;
+  table.muon_apply = &muon_apply;
 }
 
 }  // namespace dz::kernels::DZ_SIMD

@@ -5,6 +5,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/loss.h"
+#include "kernels/muon.h"
 #include "kernels/rows.h"
 #include "kernels/state.h"
 
@@ -44,6 +45,10 @@ void add(const Add& args, int64_t begin, int64_t end);
 void cast_to_bf16(const CastToBf16& args, int64_t begin, int64_t end);
 void squared_norms(const SquaredNorms& args, int64_t begin, int64_t end);
 void adamw(const AdamW& args, int64_t begin, int64_t end);
+void muon_momentum(const MuonMomentum& args, int64_t begin, int64_t end);
+void muon_normalize(const MuonNormalize& args, int64_t begin, int64_t end);
+void muon_combine(const MuonCombine& args, int64_t begin, int64_t end);
+void muon_apply(const MuonApply& args, int64_t begin, int64_t end);
 
 // Puts the forms above into a table; the matrix product and the name stay as they are.
 void fill_ops(Table& table);

@@ -1,4 +1,5 @@
 // Ops on f32 state: lane merge, cast, squared norms, AdamW. All are bound by memory: each tensor is read once, two vectors in flight.
+#include "kernels/simd/lerp.h"
 #include "kernels/simd/ops.h"
 #include "kernels/simd/v16.h"
 
@@ -51,12 +52,14 @@ DZ_INLINE double sum(D16 x) {
 
 #endif
 
-template <class Lanes>
-DZ_INLINE void adamw_vector(const AdamW& args, int64_t i, Lanes lanes) {
+// kSingle: the moments of the form for one tensor at a time, `lerp` being that of m_take.
+template <bool kSingle, class Lanes>
+DZ_INLINE void adamw_vector(const AdamW& args, Lerp lerp, int64_t i, Lanes lanes) {
   const V16 g = load(args.gradient + i, lanes) * splat(args.clip);
   const V16 decayed = load(args.p + i, lanes) * splat(args.decay);
-  const V16 m = load(args.m + i, lanes) * splat(args.m_keep) + g * splat(args.m_take);
-  const V16 v = load(args.v + i, lanes) * splat(args.v_keep) + g * g * splat(args.v_take);
+  const V16 old_m = load(args.m + i, lanes), kept_v = load(args.v + i, lanes) * splat(args.v_keep);
+  const V16 m = kSingle ? lerp(old_m, g) : old_m * splat(args.m_keep) + g * splat(args.m_take);
+  const V16 v = kSingle ? fma(g * g, splat(args.v_take), kept_v) : kept_v + g * g * splat(args.v_take);
   const V16 d = sqrt(v) / splat(args.sqrt_bc2) + splat(args.eps);
   store(args.m + i, m, lanes);
   store(args.v + i, v, lanes);
@@ -87,7 +90,12 @@ void squared_norms(const SquaredNorms& args, int64_t begin, int64_t end) {
 }
 
 void adamw(const AdamW& args, int64_t begin, int64_t end) {
-  for_vectors(end - begin, [&](int64_t i, auto lanes) { adamw_vector(args, begin + i, lanes); });
+  const Lerp lerp = lerp_by(args.m_take);
+  if (args.single) {
+    for_vectors(end - begin, [&](int64_t i, auto lanes) { adamw_vector<true>(args, lerp, begin + i, lanes); });
+  } else {
+    for_vectors(end - begin, [&](int64_t i, auto lanes) { adamw_vector<false>(args, lerp, begin + i, lanes); });
+  }
 }
 
 }  // namespace dz::kernels::DZ_SIMD
