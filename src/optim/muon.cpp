@@ -100,6 +100,10 @@ void Muon::orthogonalize(int64_t rows, int64_t cols, float* x, bf16* out, Thread
   }
 }
 
+int64_t Muon::scratch_bytes() const {
+  return static_cast<int64_t>(sizeof(float) * update_.size() + sizeof(bf16) * (x_.size() + gram_.size() + polynomial_.size()));
+}
+
 void Muon::update(const MuonMatrix& matrix, double lr, double decay, float clip, ThreadPool& pool) {
   const int64_t count = matrix.rows * matrix.cols;
   DZ_CHECK(count > 0, "rows", matrix.rows, "cols", matrix.cols);

@@ -60,6 +60,9 @@ class Muon {
   // out = the Newton-Schulz iteration of x [rows, cols], whose values are bf16 already; `x` is scratch afterwards, `out` bf16 of the same shape.
   void orthogonalize(int64_t rows, int64_t cols, float* x, bf16* out, ThreadPool& pool);
 
+  // Of the buffers below; after one update of each matrix they grow no more.
+  int64_t scratch_bytes() const;
+
  private:
   MuonSettings settings_;
   // Of the largest matrix so far, rows * cols each; gram and its polynomial are of the smaller side.

@@ -107,11 +107,15 @@ MemoryPlan plan_memory(const Recipe& recipe, const Topology& topology, int64_t r
   plan.instances = std::min(topology.micro_batch, held);
   plan.gradients = gradient_copies(instances, recipe.lanes, range, pieces);
 
-  int64_t state = 0, cast = 0, largest = 0;
+  int64_t state = 0, cast = 0, largest = 0, matrix = 0, square = 0;  // the last two of Muon: elements
   for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) {
     const int64_t count = element_count(spec.shape);
     state += padded_bytes(count);
     largest = std::max(largest, count * static_cast<int64_t>(sizeof(float)));
+    if (recipe.optimizer == OptimizerName::kMuon && optim::is_muon_matrix(spec.name, spec.shape)) {
+      matrix = std::max(matrix, count);
+      square = std::max(square, std::min(spec.shape[0], spec.shape[1]) * std::min(spec.shape[0], spec.shape[1]));
+    }
     const bool embedding = spec.name == "model.embed_tokens.weight";
     if (spec.shape.size() == 2 && (!embedding || recipe.model.tie_word_embeddings)) cast += 2 * count;
   }
@@ -123,6 +127,7 @@ MemoryPlan plan_memory(const Recipe& recipe, const Topology& topology, int64_t r
   if (bf16_compute) plan.state.push_back({"matrices (bf16)", cast});
   const int64_t buffers = lane_buffers(instances, recipe.lanes, pieces);
   if (buffers > 0) plan.state.push_back({"lane buffers", buffers * largest});
+  if (matrix > 0) plan.state.push_back({"Muon's scratch", matrix * 6 + square * 4});  // an update in f32 and bf16, two squares in bf16
 
   const model::Limits limits{
       .max_instances = plan.instances, .seq = recipe.data.sequence_length, .remat = model::parse_remat(topology.remat).value_or(model::Remat::kNone)};

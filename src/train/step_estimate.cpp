@@ -1,6 +1,7 @@
 #include "train/step_estimate.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
@@ -11,6 +12,7 @@
 #include "numerics/rounding.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
+#include "optim/muon.h"
 
 namespace dz::train {
 namespace {
@@ -156,6 +158,33 @@ OptimizerSeconds measure_optimizer(const Recipe& recipe, ThreadPool& pool) {
   return {best.update / static_cast<double>(count), best.add / static_cast<double>(count)};
 }
 
+// One iteration of Muon on each shape of matrix, times its iterations and the matrices of that shape; 0 under AdamW.
+double measure_muon(const Recipe& recipe, ThreadPool& pool) {
+  if (recipe.optimizer != OptimizerName::kMuon) return 0;
+  std::map<std::pair<int64_t, int64_t>, int64_t> shapes;
+  for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) {
+    if (optim::is_muon_matrix(spec.name, spec.shape)) ++shapes[{spec.shape[0], spec.shape[1]}];
+  }
+  optim::MuonSettings settings = recipe.muon;
+  settings.ns_steps = 1;
+  optim::Muon muon(settings);
+  double seconds = 0;
+  for (const auto& [shape, matrices] : shapes) {
+    const auto count = static_cast<size_t>(shape.first * shape.second);
+    std::vector<float> gradient(count), value(count), momentum(count);
+    fill(gradient, 1e-3f);
+    double best = 1e9;
+    for (int round = 0; round < 2; ++round) {
+      Stopwatch watch;
+      muon.update({.rows = shape.first, .cols = shape.second, .gradient = gradient.data(), .value = value.data(), .momentum = momentum.data()}, 1e-4,
+                  settings.weight_decay, 1.0f, pool);
+      best = std::min(best, watch.lap());
+    }
+    seconds += best * static_cast<double>(recipe.muon.ns_steps * matrices);
+  }
+  return seconds;
+}
+
 template <class T>
 StepEstimate estimate(const Recipe& recipe, const MemoryPlan& plan, ThreadPool& pool) {
   const model::ModelConfig& config = recipe.model;
@@ -178,7 +207,7 @@ StepEstimate estimate(const Recipe& recipe, const MemoryPlan& plan, ThreadPool& 
   estimate.stages[static_cast<size_t>(model::Stage::kContext)] = context * again;
   const OptimizerSeconds optimizer = measure_optimizer(recipe, pool);
   const auto parameters = static_cast<double>(model::num_params(config));
-  estimate.optimizer = optimizer.update * parameters;
+  estimate.optimizer = optimizer.update * parameters + measure_muon(recipe, pool);
   estimate.merge = optimizer.add * parameters * static_cast<double>(plan.micro_batches - 1);
   return estimate;
 }

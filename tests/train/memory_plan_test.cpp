@@ -55,6 +55,21 @@ TEST(MemoryPlan, IsWhatAStepAllocates) {
   }
 }
 
+TEST(MemoryPlan, MuonsScratchIsWhatItsUpdatesAllocate) {
+  const Config config = contract({"recipe.optimizer.name=muon"});
+  ThreadPool pool(1);
+  optim::Muon muon(config.recipe.muon);
+  for (const model::ParameterSpec& spec : model::parameter_specs(config.recipe.model)) {
+    if (!optim::is_muon_matrix(spec.name, spec.shape)) continue;
+    std::vector<float> zero(static_cast<size_t>(element_count(spec.shape))), value = zero, momentum = zero;
+    muon.update({.rows = spec.shape[0], .cols = spec.shape[1], .gradient = zero.data(), .value = value.data(), .momentum = momentum.data()}, 0.01,
+                0.1, 1.0f, pool);
+  }
+  EXPECT_EQ(bytes_called(plan_memory(config.recipe, config.topology), "Muon's scratch"), muon.scratch_bytes());
+  EXPECT_EQ(bytes_called(plan_memory(contract({}).recipe, config.topology), "Muon's scratch"), 0);
+  EXPECT_GT(estimate_step(config.recipe, plan_memory(config.recipe, config.topology), pool).optimizer, 0);
+}
+
 TEST(MemoryPlan, RanksHoldLessUntilThereIsNoInstanceForOneMore) {
   const Config config = contract({"topology.micro_batch=2"});
   const MemoryPlan one = plan_memory(config.recipe, config.topology), four = plan_memory(config.recipe, config.topology, 4, true);
