@@ -1,10 +1,10 @@
 # The front door. Everything is built by CMake and Ninja; these are the commands that people need.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test bench lint format sanitize fuzz look clean
+.PHONY: help quickstart build test bench bench-peers lint format sanitize fuzz look clean
 
 help:                ## this list
-	@sed -n 's/^\([a-z]*\):[a-z ]*## *\(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):[a-z ]*## *\(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 quickstart: build    ## text to tokenizer, training, a kill, a resume, the proof and a report; TEXT=dir for your own text
 	@TEXT='$(TEXT)' tools/quickstart.sh
@@ -43,6 +43,9 @@ fuzz:                ## libFuzzer over every parser of outside bytes, FUZZ_SECON
 look: build          ## the report in a headless browser: screenshots in build/look
 	@tools/setup.sh look
 	@tools/look.sh
+
+bench-peers: build   ## our training step beside PyTorch's and OLMo-core's on this machine; ARGS="--models nano --rounds 3"
+	@python3 bench/peers/compare.py build/deltazero $(if $(PEERS_PYTHON),--python '$(PEERS_PYTHON)') $(ARGS)
 
 lint:                ## headers compile alone, formatting, cppcheck
 	@tools/setup.sh lint

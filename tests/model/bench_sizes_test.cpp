@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 
 namespace dz::model {
@@ -28,6 +31,21 @@ TEST(BenchSizes, AStepIsAWholeNumberOfMicroBatches) {
     EXPECT_EQ(size.window * 2, size.seq_len) << size.name;
     EXPECT_EQ(size.config.window_of(3), 0) << size.name;
     EXPECT_EQ(size.config.window_of(0), size.window) << size.name;
+  }
+}
+
+// The scripts that measure other systems read theirs from a file.
+TEST(BenchSizes, AreThoseThatOtherSystemsAreMeasuredAt) {
+  std::ifstream file(DZ_SOURCE "/bench/peers/sizes.json");
+  const nlohmann::json sizes = nlohmann::json::parse(file);
+  EXPECT_EQ(sizes.size(), bench_sizes().size());
+  for (const BenchSize& size : bench_sizes()) {
+    const ModelConfig& config = size.config;
+    const nlohmann::json expected = {{"d_model", config.d_model},      {"n_layers", config.n_layers}, {"n_heads", config.n_heads},
+                                     {"head_dim", config.head_dim},    {"d_ff", config.d_ff},         {"vocab", config.vocab_size},
+                                     {"seq_len", size.seq_len},        {"window", size.window},       {"tokens_per_step", size.tokens_per_step},
+                                     {"micro_batch", size.micro_batch}};
+    EXPECT_EQ(sizes[size.name], expected) << size.name;
   }
 }
 
