@@ -19,12 +19,17 @@ fi
 echo "formatting (make format repairs it)"
 git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run -Werror 2>&1 | tail -n 20 || failed=1
 
-# What it says of these two places is not so:
-# - tokenize.cpp gives background threads tasks that hold references to locals, and the threads, declared after them, end before they do;
-# - there one task fills `next` anew between the move out of it and the next: what another thread does is not seen.
+# What it says of these places is not so:
+# - tokenize.cpp gives background threads tasks that hold references to locals, and the threads, declared after them, end before they do; the trainer's
+#   ledger lives as long as the loop that uses it;
+# - one such task fills `next` anew between the move out of it and the next: what another thread does is not seen;
+# - fail() of hf_config.cpp does not return; a sum over logits holds at least exp(0) when its logarithm is taken;
+# - the memory of AMX tiles holds f32, bf16 or pairs, by turns.
 echo "cppcheck"
 cppcheck --quiet --std=c++20 --language=c++ --enable=warning,portability --inline-suppr --error-exitcode=1 \
   --suppress=missingIncludeSystem --suppress=unknownMacro \
-  --suppress=danglingLifetime:src/data/background_thread.h --suppress=accessMoved:src/data/tokenize.cpp -j2 -Isrc src || failed=1
+  --suppress=danglingLifetime:src/data/background_thread.h --suppress=danglingLifetime:src/train/trainer.cpp \
+  --suppress=accessMoved:src/data/tokenize.cpp --suppress=missingReturn:src/model/hf_config.cpp \
+  --suppress=invalidFunctionArg:src/model/parity.cpp --suppress='invalidPointerCast:src/kernels/amx/*' -j2 -Isrc src || failed=1
 
 exit "$failed"
