@@ -99,15 +99,19 @@ void add_swiglus(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases)
     args.out = memory.output<T>("out", c.count);
     return units_of<T>(c.count, args, &TypedForms<T>::swiglu_forward);
   });
-  add_case(cases, set, c, "swiglu_backward", name("swiglu_backward"), bytes_of<T>(5 * c.count), 0, [=](CaseMemory& memory) {
-    SwigluBackward<T> args{.count = c.count};
-    args.gate = memory.input<T>(c.count, kSpread);
-    args.up = memory.input<T>(c.count);
-    args.dgate = memory.in_out<T>("dgate", c.count);
-    args.dout = args.dgate;
-    args.dup = memory.output<T>("dup", c.count);
-    return units_of<T>(c.count, args, &TypedForms<T>::swiglu_backward);
-  });
+  for (const bool with_out : {false, true}) {
+    add_case(cases, set, c, "swiglu_backward", name(with_out ? "swiglu_backward and out" : "swiglu_backward"),
+             bytes_of<T>((with_out ? 6 : 5) * c.count), 0, [=](CaseMemory& memory) {
+               SwigluBackward<T> args{.count = c.count};
+               args.gate = memory.input<T>(c.count, kSpread);
+               args.up = memory.input<T>(c.count);
+               args.dgate = memory.in_out<T>("dgate", c.count);
+               args.dout = args.dgate;
+               args.dup = memory.output<T>("dup", c.count);
+               if (with_out) args.out = memory.output<T>("out", c.count);
+               return units_of<T>(c.count, args, &TypedForms<T>::swiglu_backward);
+             });
+  }
 }
 
 template <class T>

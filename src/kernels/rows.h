@@ -97,7 +97,8 @@ struct SwigluForward {
   T* out = nullptr;  // may be gate
 };
 
-// s = 1 / (1 + exp2(-g * log2 e)), silu = g * s: dup = round(dout * silu), dgate = round((dout * up) * (s * fma(g, 1 - s, 1))). Unit: an element.
+// s = 1 / (1 + exp2(-g * log2 e)), silu = g * s: dup = round(dout * silu), dgate = round((dout * up) * (s * fma(g, 1 - s, 1))). `out`, when it is
+// given, is swiglu_forward's once more: the next product's operand, from one reading of gate and up. Unit: an element.
 template <class T>
 struct SwigluBackward {
   int64_t count = 0;
@@ -106,6 +107,7 @@ struct SwigluBackward {
   const T* up = nullptr;
   T* dgate = nullptr;  // may be dout
   T* dup = nullptr;
+  T* out = nullptr;
 };
 
 // y[i] = round(table[tokens[i]]): the table stays in f32, since a step reads a few of its rows. Unit: a row. Tokens are checked before they

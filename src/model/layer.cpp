@@ -185,11 +185,10 @@ void mlp_backward(const Pass& pass, const LayerWeights<T>& weights, const LayerI
   const int64_t d_model = pass.config.d_model, d_ff = pass.config.d_ff, count = pass.rows() * d_ff;
   out.norm(index.mlp_norm, grads.residual, nullptr, acts.down, acts.down_rstd);
   norm_input_grad<T>(pass, grads.residual, acts.down, weights.mlp_norm, acts.down_rstd, grads.branch);
-  kernels::swiglu_forward<T>({.count = count, .gate = acts.gate, .up = acts.up, .out = silu}, pass.pool);
-  out.matrix(index.down, d_ff, d_model, grads.branch, silu);
   rounded_input_grad<T>(pass, d_ff, d_model, grads.branch, weights.down, grads.gate);
-  kernels::swiglu_backward<T>({.count = count, .dout = grads.gate, .gate = acts.gate, .up = acts.up, .dgate = grads.gate, .dup = grads.up},
-                              pass.pool);
+  kernels::swiglu_backward<T>(
+      {.count = count, .dout = grads.gate, .gate = acts.gate, .up = acts.up, .dgate = grads.gate, .dup = grads.up, .out = silu}, pass.pool);
+  out.matrix(index.down, d_ff, d_model, grads.branch, silu);
   out.matrix(index.gate, d_model, d_ff, grads.gate, acts.middle);
   out.matrix(index.up, d_model, d_ff, grads.up, acts.middle);
   input_grad<T>(pass, d_model, d_ff, grads.gate, weights.gate, grads.sum, false, nullptr);

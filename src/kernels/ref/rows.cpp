@@ -112,12 +112,15 @@ void qk_norm_rope_backward(const QkNormRopeBackward<T>& args, int64_t begin, int
 float sigmoid(float g) { return 1.0f / (1.0f + numerics::exp2(-g * numerics::kLog2E)); }
 
 template <class T>
+T swiglu(T gate, T up) {
+  const float g = to_float(gate);
+  const float silu = g / (1.0f + numerics::exp2(-g * numerics::kLog2E));
+  return round_to<T>(silu * to_float(up));
+}
+
+template <class T>
 void swiglu_forward(const SwigluForward<T>& args, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; ++i) {
-    const float g = to_float(args.gate[i]);
-    const float silu = g / (1.0f + numerics::exp2(-g * numerics::kLog2E));
-    args.out[i] = round_to<T>(silu * to_float(args.up[i]));
-  }
+  for (int64_t i = begin; i < end; ++i) args.out[i] = swiglu(args.gate[i], args.up[i]);
 }
 
 template <class T>
@@ -125,6 +128,7 @@ void swiglu_backward(const SwigluBackward<T>& args, int64_t begin, int64_t end) 
   for (int64_t i = begin; i < end; ++i) {
     const float dout = to_float(args.dout[i]), g = to_float(args.gate[i]), up = to_float(args.up[i]);
     const float s = sigmoid(g);
+    if (args.out != nullptr) args.out[i] = swiglu(args.gate[i], args.up[i]);
     args.dup[i] = round_to<T>(dout * (g * s));
     args.dgate[i] = round_to<T>((dout * up) * (s * fma(g, 1.0f - s, 1.0f)));
   }

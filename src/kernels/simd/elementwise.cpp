@@ -21,7 +21,8 @@ void swiglu_backward(const SwigluBackward<T>& args, int64_t begin, int64_t end) 
   for_vectors(end - begin, [&](int64_t j, auto lanes) {
     const int64_t i = begin + j;
     const V16 g = load(args.gate + i, lanes), dout = load(args.dout + i, lanes), up = load(args.up + i, lanes);
-    const V16 s = one / (one + exp2(-g * log2e));
+    const V16 below = one + exp2(-g * log2e), s = one / below;
+    if (args.out != nullptr) store(args.out + i, g / below * up, lanes);
     store(args.dup + i, dout * (g * s), lanes);
     store(args.dgate + i, dout * up * (s * fma(g, one - s, one)), lanes);
   });
