@@ -51,6 +51,11 @@ const CpuFeatures& cpu_features() {
   return features;
 }
 
+int64_t l2_bytes() {
+  static const int64_t bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return bytes > 0 ? bytes : int64_t{1} << 20;
+}
+
 std::string cpu_name() {
   char name[49] = {};
   for (unsigned i = 0; i < 3; ++i) {

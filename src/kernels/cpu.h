@@ -1,6 +1,7 @@
 // Which instruction sets this CPU has and the operating system lets a process use.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace dz::kernels {
@@ -14,6 +15,8 @@ struct CpuFeatures {
 
 // Asked once, before threads exist where possible: the permission for tiles is inherited by threads started later.
 const CpuFeatures& cpu_features();
+
+int64_t l2_bytes();  // the L2 cache of one core; 1 MiB where the system does not say
 
 std::string cpu_name();  // the brand string, or "x86-64"
 

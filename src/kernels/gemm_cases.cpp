@@ -79,6 +79,17 @@ constexpr GemmCase kCases[] = {
      .values = GemmValues::kWide,
      .note = "several groups of k"},
     {.m = 70, .n = 1300, .k = 2100, .layout = GemmLayout::kNT, .out = true, .padding = 1, .note = "several groups of columns and k"},
+    {.m = 40,
+     .n = 66,
+     .k = 4200,
+     .layout = GemmLayout::kNN,
+     .accumulate = true,
+     .out = true,
+     .bias = true,
+     .add_to_out = true,
+     .note = "several groups of k, then the output"},
+    {.m = 600, .n = 45, .k = 2100, .layout = GemmLayout::kTN, .segment = 700, .accumulate = true, .note = "several parts of rows, groups of k"},
+    {.m = 290, .n = 45, .k = 2100, .layout = GemmLayout::kTN, .out = true, .padding = 3, .note = "sums of several groups in a buffer, rows held"},
 };
 
 // A generator of test values, not part of any contract.

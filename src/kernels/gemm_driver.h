@@ -7,8 +7,8 @@
 
 namespace dz::kernels {
 
-// `product` in the contract's order. pool null: on the calling thread; small products then use the stack only. With a pool, the calling
-// thread's packing buffers (a few MiB, kept for the next call) hold both operands, packed once and shared by all threads.
+// `product` in the contract's order. pool null: on the calling thread. Small products use the stack only; for large ones each thread that takes
+// part keeps a few MiB for the next call: what it packed, and sums on their way.
 template <class T>
 void run_gemm(const GemmForm& form, const Gemm<T>& product, ThreadPool* pool);
 

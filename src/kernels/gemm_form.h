@@ -15,13 +15,22 @@ inline constexpr int64_t kGemmBlock = 32;
 inline constexpr int64_t kMaxPackLanes = 32;    // of pack_a, pack_b
 inline constexpr int64_t kMaxChunkBytes = 512;  // of one lane in a chunk: bounds the stack of small products
 
+// Where a finished tile goes, from its own corner on.
+struct GemmStore {
+  void* out = nullptr;
+  int64_t stride = 0;  // in elements
+  const float* bias = nullptr;
+  bool add = false;
+};
+
 struct GemmForm {
   int64_t rows = 0;       // of the register tile
   int64_t cols = 0;       //
   int64_t pack_rows = 0;  // rows that one call of pack_a takes: a multiple of `rows`
   int64_t a_block = 0;    // bytes of a packed panel for one 32-block: rows x 32 elements
   int64_t b_block = 0;    // cols x 32 elements
-  int64_t chunk = 0;      // 32-blocks between two visits to the accumulators: a panel of B this long stays in L1
+  int64_t chunk = 0;      // 32-blocks between two visits to the accumulators: a panel of B this long stays in L1. 0: none, all k of a group in
+                          // registers, and the walk of gemm_held.cpp
 
   // One 32-block of pack_rows rows (of `cols` columns), whole. The panels that it fills are panel_stride bytes apart.
   // _k: the 32 k of a lane are neighbours and lanes are `stride` elements apart; _lanes: the other way round.
@@ -32,8 +41,14 @@ struct GemmForm {
   Pack pack_b_lanes = nullptr;
 
   // For each of `panels` neighbouring panels of A: tile += panel * b over `blocks` 32-blocks, in the contract's order.
-  // tiles: rows x cols f32, row-major, one tile after the other.
-  void (*multiply)(const void* a, int64_t panels, const void* b, int64_t blocks, float* tiles) = nullptr;
+  // tiles: rows x cols f32, row-major, one tile after the other. `fresh`: they start at +0, whatever they hold.
+  void (*multiply)(const void* a, int64_t panels, const void* b, int64_t blocks, float* tiles, bool fresh) = nullptr;
+
+  // rows x cols of a tile, whose rows are tile_stride apart: out = round((add ? out : nothing) + (sum + bias)). `finish` rounds to the type of the
+  // product, `keep` stays in f32.
+  using Finish = void (*)(const GemmStore& target, const float* tile, int64_t tile_stride, int64_t rows, int64_t cols);
+  Finish finish = nullptr;
+  Finish keep = nullptr;
 
   // Around a run of multiply() on one thread (the tile configuration of AMX); null when there is nothing to do.
   void (*begin)() = nullptr;
@@ -41,16 +56,22 @@ struct GemmForm {
 };
 
 namespace avx2 {
+void gemm_finish_bf16(const GemmStore& target, const float* tile, int64_t tile_stride, int64_t rows, int64_t cols);
+void gemm_finish_f32(const GemmStore& target, const float* tile, int64_t tile_stride, int64_t rows, int64_t cols);
 extern const GemmForm kGemmBf16;
 extern const GemmForm kGemmF32;
 }  // namespace avx2
 
 namespace avx512 {
+void gemm_finish_bf16(const GemmStore& target, const float* tile, int64_t tile_stride, int64_t rows, int64_t cols);
+void gemm_finish_f32(const GemmStore& target, const float* tile, int64_t tile_stride, int64_t rows, int64_t cols);
 extern const GemmForm kGemmBf16;
 extern const GemmForm kGemmF32;
 }  // namespace avx512
 
 namespace avx512_bf16 {
+void gemm_finish_bf16(const GemmStore& target, const float* tile, int64_t tile_stride, int64_t rows, int64_t cols);
+void gemm_finish_f32(const GemmStore& target, const float* tile, int64_t tile_stride, int64_t rows, int64_t cols);
 extern const GemmForm kGemmBf16;
 }  // namespace avx512_bf16
 

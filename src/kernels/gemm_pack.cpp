@@ -45,21 +45,28 @@ void pack_chunk(const PackSide& side, const Operand<T>& operand, const BlockMap&
                 std::byte* panels) {
   const int64_t panel_stride = blocks * side.block_bytes;
   const int64_t call_stride = side.call_lanes / side.panel_lanes * panel_stride;
-  // Blocks outside, lanes inside: when lanes are neighbours in memory, each cache line of a row is used up before the next row.
-  for (int64_t i = 0; i < blocks; ++i) {
+  const auto pack_block = [&](int64_t i, int64_t first) {
     const int64_t k_begin = map.begin(block + i);
     const int64_t k_end = map.end(block + i);
+    std::byte* panel = panels + first / side.call_lanes * call_stride + i * side.block_bytes;
+    const bool whole = k_end - k_begin == kGemmBlock && lane + first + side.call_lanes <= operand.lanes;
+    const T* source = operand.data + (lane + first) * operand.lane_stride + k_begin * operand.k_stride;
+    if (whole && operand.k_stride == 1) {
+      side.from_k(source, operand.lane_stride, panel, panel_stride);
+    } else if (whole && operand.lane_stride == 1) {
+      side.from_lanes(source, operand.k_stride, panel, panel_stride);
+    } else {
+      pack_edge(side, operand, lane + first, k_begin, k_end, panel, panel_stride);
+    }
+  };
+  // Along memory: each cache line is used up before the next row, and rows are read in the direction that the prefetcher sees.
+  if (operand.k_stride == 1) {
     for (int64_t first = 0; first < lanes; first += side.call_lanes) {
-      std::byte* panel = panels + first / side.call_lanes * call_stride + i * side.block_bytes;
-      const bool whole = k_end - k_begin == kGemmBlock && lane + first + side.call_lanes <= operand.lanes;
-      const T* source = operand.data + (lane + first) * operand.lane_stride + k_begin * operand.k_stride;
-      if (whole && operand.k_stride == 1) {
-        side.from_k(source, operand.lane_stride, panel, panel_stride);
-      } else if (whole && operand.lane_stride == 1) {
-        side.from_lanes(source, operand.k_stride, panel, panel_stride);
-      } else {
-        pack_edge(side, operand, lane + first, k_begin, k_end, panel, panel_stride);
-      }
+      for (int64_t i = 0; i < blocks; ++i) pack_block(i, first);
+    }
+  } else {
+    for (int64_t i = 0; i < blocks; ++i) {
+      for (int64_t first = 0; first < lanes; first += side.call_lanes) pack_block(i, first);
     }
   }
 }

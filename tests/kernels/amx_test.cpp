@@ -22,9 +22,9 @@ namespace {
 
 void emulated(const Gemm<bf16>& product, ThreadPool* pool) { run_gemm(amx_emulated::kGemmBf16, product, pool); }
 
-// Packing is AVX-512 code; a CPU with AMX has it. Elsewhere there is nothing to run.
+// Packing is AVX-512 code and the last rounding AVX512_BF16's; a CPU with AMX has both. Elsewhere there is nothing to run.
 TEST(Amx, FormEqualsScalarOverEmulatedTiles) {
-  if (!cpu_features().avx512) return;
+  if (!cpu_features().avx512_bf16) return;
   TypedForms<bf16> form;
   form.gemm = emulated;
   ThreadPool pool(2);
@@ -40,7 +40,7 @@ TEST(Amx, FormEqualsScalarOverEmulatedTiles) {
 }
 
 TEST(Amx, AttentionEqualsScalarOverEmulatedTiles) {
-  if (!cpu_features().avx512) return;
+  if (!cpu_features().avx512_bf16) return;
   set_flush_to_zero();
   const Table& scalar = table_of(Isa::kScalar);
   Table emulated = scalar;

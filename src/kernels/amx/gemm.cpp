@@ -57,17 +57,24 @@ void pack_b_lanes(const void* source, int64_t stride, void* panel, int64_t) {
   }
 }
 
-void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t blocks, float* tiles) {
+void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t blocks, float* tiles, bool fresh) {
   constexpr int64_t kRowBytes = kCols * 4;
   const char* a = static_cast<const char*>(a_panels);
   finish_stores();
   for (int64_t panel = 0; panel < panels; ++panel, tiles += kRows * kCols) {
     const char* b = static_cast<const char*>(b_panel);
     float* lower = tiles + 16 * kCols;
-    _tile_loadd(0, tiles, kRowBytes);
-    _tile_loadd(1, tiles + 16, kRowBytes);
-    _tile_loadd(2, lower, kRowBytes);
-    _tile_loadd(3, lower + 16, kRowBytes);
+    if (fresh) {
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+    } else {
+      _tile_loadd(0, tiles, kRowBytes);
+      _tile_loadd(1, tiles + 16, kRowBytes);
+      _tile_loadd(2, lower, kRowBytes);
+      _tile_loadd(3, lower + 16, kRowBytes);
+    }
     for (int64_t block = 0; block < blocks; ++block, a += 2 * kTileBytes, b += 2 * kTileBytes) {
       _tile_loadd(4, a, 64);
       _tile_loadd(6, b, 64);
@@ -83,6 +90,7 @@ void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t
     _tile_stored(2, lower, kRowBytes);
     _tile_stored(3, lower + 16, kRowBytes);
   }
+  finish_stores();
 }
 
 void begin() { _tile_loadconfig(&kTileConfig); }
@@ -95,12 +103,13 @@ constinit const GemmForm kGemmBf16 = {.rows = kRows,
                                       .pack_rows = kRows,
                                       .a_block = kRows * kGemmBlock * 2,
                                       .b_block = kCols * kGemmBlock * 2,
-                                      .chunk = 8,
                                       .pack_a_k = pack_a_k,
                                       .pack_a_lanes = pack_a_lanes,
                                       .pack_b_k = pack_b_k,
                                       .pack_b_lanes = pack_b_lanes,
                                       .multiply = multiply,
+                                      .finish = avx512_bf16::gemm_finish_bf16,
+                                      .keep = avx512_bf16::gemm_finish_f32,
                                       .begin = begin,
                                       .end = end};
 

@@ -112,7 +112,7 @@ DZ_INLINE void chain(const float* a, const float* b, __m256 (&sums)[4][kVectors]
   }
 }
 
-void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t blocks, float* tiles) {
+void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t blocks, float* tiles, bool fresh) {
   const float* a = static_cast<const float*>(a_panels);
   for (int64_t panel = 0; panel < panels; ++panel, tiles += kRows * kCols) {
     const float* b = static_cast<const float*>(b_panel);
@@ -126,7 +126,8 @@ void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t
 #pragma GCC unroll 8
       for (int i = 0; i < kRows * kVectors; ++i) {
         const __m256 both = _mm256_add_ps(_mm256_load_ps(even + 8 * i), sums[i / kVectors][i % kVectors]);
-        _mm256_storeu_ps(tiles + 8 * i, _mm256_add_ps(_mm256_loadu_ps(tiles + 8 * i), both));
+        const __m256 before = fresh && block == 0 ? _mm256_setzero_ps() : _mm256_loadu_ps(tiles + 8 * i);
+        _mm256_storeu_ps(tiles + 8 * i, _mm256_add_ps(before, both));
       }
     }
   }
@@ -144,7 +145,9 @@ constexpr GemmForm form() {
           .pack_a_lanes = pack_a_lanes<T>,
           .pack_b_k = pack_b_k<T>,
           .pack_b_lanes = pack_b_lanes<T>,
-          .multiply = multiply};
+          .multiply = multiply,
+          .finish = sizeof(T) == 2 ? gemm_finish_bf16 : gemm_finish_f32,
+          .keep = gemm_finish_f32};
 }
 
 }  // namespace

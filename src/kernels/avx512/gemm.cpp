@@ -58,13 +58,13 @@ void pack_b_lanes(const void* source, int64_t stride, void* panel, int64_t) {
   }
 }
 
-void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t blocks, float* tiles) {
+void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t blocks, float* tiles, bool fresh) {
   const float* a = static_cast<const float*>(a_panels);
   for (int64_t panel = 0; panel < panels; ++panel, tiles += kRows * kCols) {
     const float* b = static_cast<const float*>(b_panel);
     __m512 sums[4][2];
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) sums[i / 2][i % 2] = _mm512_loadu_ps(tiles + 16 * i);
+    for (int i = 0; i < 8; ++i) sums[i / 2][i % 2] = fresh ? _mm512_setzero_ps() : _mm512_loadu_ps(tiles + 16 * i);
     for (int64_t block = 0; block < blocks; ++block) {
       __m512 even[4][2], odd[4][2];
 #pragma GCC unroll 8
@@ -101,7 +101,9 @@ constexpr GemmForm form() {
           .pack_a_lanes = pack_a_lanes<T>,
           .pack_b_k = pack_b_k<T>,
           .pack_b_lanes = pack_b_lanes<T>,
-          .multiply = multiply};
+          .multiply = multiply,
+          .finish = sizeof(T) == 2 ? gemm_finish_bf16 : gemm_finish_f32,
+          .keep = gemm_finish_f32};
 }
 
 }  // namespace

@@ -66,13 +66,13 @@ void pack_b_lanes(const void* source, int64_t stride, void* panel, int64_t) {
 DZ_INLINE __m512bh pairs(const uint32_t* p) { return (__m512bh)_mm512_loadu_si512(p); }
 DZ_INLINE __m512bh broadcast(uint32_t pair) { return (__m512bh)_mm512_set1_epi32(static_cast<int>(pair)); }
 
-void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t blocks, float* tiles) {
+void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t blocks, float* tiles, bool fresh) {
   const uint32_t* a = static_cast<const uint32_t*>(a_panels);
   for (int64_t panel = 0; panel < panels; ++panel, tiles += kRows * kCols) {
     const uint32_t* b = static_cast<const uint32_t*>(b_panel);
     __m512 sums[4][2];
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) sums[i / 2][i % 2] = _mm512_loadu_ps(tiles + 16 * i);
+    for (int i = 0; i < 8; ++i) sums[i / 2][i % 2] = fresh ? _mm512_setzero_ps() : _mm512_loadu_ps(tiles + 16 * i);
     for (int64_t block = 0; block < blocks; ++block) {
       __m512 even[4][2], odd[4][2];
 #pragma GCC unroll 8
@@ -109,6 +109,8 @@ constinit const GemmForm kGemmBf16 = {.rows = kRows,
                                       .pack_a_lanes = pack_a_lanes,
                                       .pack_b_k = pack_b_k,
                                       .pack_b_lanes = pack_b_lanes,
-                                      .multiply = multiply};
+                                      .multiply = multiply,
+                                      .finish = gemm_finish_bf16,
+                                      .keep = gemm_finish_f32};
 
 }  // namespace dz::kernels::avx512_bf16
