@@ -67,7 +67,7 @@ void attention_forward(const AttentionForward<T>& args, ThreadPool& pool) {
   const int64_t tiles = (shape.keys - 1) / kAttentionTile - shape.first_query / kAttentionTile + 1;
   // Neighbouring tiles of a head share the packing of keys and values; later ones see more keys, which small tasks even out.
   const int64_t units = shape.instances * shape.heads * tiles;
-  constexpr int64_t kGroup = 4;
+  constexpr int64_t kGroup = 8;
   const int64_t grain = units >= kGroup * 8 * pool.threads() ? kGroup : 1;
   pool.parallel_for((units + grain - 1) / grain,
                     [&](int64_t task) { forms<T>().attention_forward(args, task * grain, std::min(units, (task + 1) * grain)); });

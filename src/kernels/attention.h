@@ -62,6 +62,7 @@ struct AttentionForward {
 // For each visible pair of tiles: t as in forward, p = exp2(t - m) * row_scale, D = row sum of fma(dout, out) over head_dim, dP = dout v^T,
 // dS = round((p * (dP - D)) * gradient); dQ += dS k over key tiles ascending; dV += round(p)^T dout and dK += dS^T q over the query heads of
 // the KV head ascending, inside a head over query tiles ascending. Each += is a GEMM whose K is the positions of the tile that exist.
+// row_max and row_scale are forward's own, so that t - row_max is never above 0.
 template <class T>
 struct AttentionBackward {
   AttentionShape shape;

@@ -44,7 +44,7 @@ AttentionForward<T> forward_args(const AttentionCase& c, CaseMemory& memory, boo
   AttentionForward<T> args;
   const int64_t queries = c.instances * (c.keys - c.first_query), keys = c.instances * c.keys;
   args.q = memory.input<T>(queries * c.heads * c.head_dim);
-  args.k = memory.input<T>(keys * c.kv_heads * c.head_dim, 3.0f);
+  args.k = memory.input<T>(keys * c.kv_heads * c.head_dim, 3.0f * c.spread);
   args.v = memory.input<T>(keys * c.kv_heads * c.head_dim);
   args.shape = shape_of(c, memory);
   if (compared) {
@@ -80,7 +80,7 @@ template <class T>
 void add_attentions(const AttentionCase& c, CaseSet set, std::vector<OpCase>& cases) {
   const auto name = [&](const char* op) {
     return fmt::format("{} {} {}x{} from {} heads {}/{} dim {} window {}{}{}", op, type_name<T>(), c.instances, c.keys, c.first_query, c.heads,
-                       c.kv_heads, c.head_dim, c.window, c.documents ? " documents" : "", name_of(c.values));
+                       c.kv_heads, c.head_dim, c.window, c.documents ? " documents" : "", c.spread > 1 ? " spread" : name_of(c.values));
   };
   add_case(cases, set, c, "attention_forward", name("attention_forward"), 0, attention_flops(c, 2), [c](CaseMemory& memory) {
     const int64_t tiles = (c.keys - 1) / kAttentionTile - c.first_query / kAttentionTile + 1;

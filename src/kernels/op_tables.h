@@ -123,6 +123,7 @@ struct AttentionCase {
   bool documents = false;
   OpValues values = OpValues::kNormal;
   CaseSet set = CaseSet::kFull;
+  float spread = 1;  // of the scores; 40 puts many of them about 126 below the maximum, where exp2 goes under
 };
 
 inline constexpr AttentionCase kAttentionCases[] = {
@@ -139,6 +140,7 @@ inline constexpr AttentionCase kAttentionCases[] = {
     {.keys = 100, .heads = 2, .kv_heads = 1, .head_dim = 24, .window = 40, .values = OpValues::kHuge},
     {.keys = 150, .heads = 2, .kv_heads = 1, .head_dim = 24, .window = 40, .documents = true, .values = OpValues::kSpecial},
     {.instances = 2, .keys = 101, .first_query = 100, .heads = 2, .kv_heads = 1, .head_dim = 24},  // one cached step
+    {.keys = 150, .heads = 2, .kv_heads = 1, .head_dim = 64, .window = 100, .spread = 40},
     {.keys = 140, .first_query = 70, .heads = 2, .kv_heads = 1, .head_dim = 64, .window = 30},
     {.instances = 2, .keys = 1024, .heads = 8, .kv_heads = 8, .head_dim = 64, .set = CaseSet::kBench},
     {.instances = 2, .keys = 1024, .heads = 4, .kv_heads = 4, .head_dim = 128, .set = CaseSet::kBench},

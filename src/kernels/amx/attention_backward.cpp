@@ -1,6 +1,6 @@
 // Attention backward over AMX tiles. Key tiles are the outer loop: dK and dV of a key tile are one chain over (query head, query tile); a query
-// tile is packed once and gathers its dQ over the key tiles in ascending order. A step is 32 keys against the 64 queries of a tile. While the
-// vector units turn its scores into gradients of scores, the tile unit makes the scores of the next step and the products of the one before.
+// tile is packed once and gathers its dQ over the key tiles in ascending order. A step is 32 keys against the 64 queries of a tile, so that its
+// scores and gradients of scores (24 KiB) stay in L1.
 #include <new>
 
 #include "kernels/amx/attention.h"
@@ -35,16 +35,13 @@ struct Step {
 struct Work {
   int64_t wide = 0;
   AttentionScale scale;
-  Waiting waiting;
-  Step steps[2];  // the lower and the upper keys of a tile
-  // dS as a B operand, [32 pairs of keys][64 queries], by turns: that of the pair before is read while the next one is written.
-  alignas(64) uint32_t ds_pairs[2][kTile / 2 * kTile];
-  int64_t pairs = 0;  // of tiles, so far
+  Step step;
+  alignas(64) uint32_t ds_pairs[kTile / 2 * kTile];  // dS as a B operand, [32 pairs of keys][64 queries]
 };
 
 // S^T and dP^T of the keys of step `half`: 32 x 64 each.
-DZ_INLINE void begin_scores(Work& work, const QueryTile& tile, const KeyTile& keys, int64_t half) {
-  Step& step = work.steps[half];
+DZ_INLINE void multiply_scores(Work& work, const QueryTile& tile, const KeyTile& keys, int64_t half) {
+  Step& step = work.step;
   for (int64_t column = 0; column < kTile; column += kHalf) {
     TileProduct product{.a = keys.k + half * kBlock * work.wide, .a_stride = work.wide * 2, .b = tile.q_columns + column};
     product.b_stride = kTile * 4;
@@ -53,17 +50,17 @@ DZ_INLINE void begin_scores(Work& work, const QueryTile& tile, const KeyTile& ke
     product.c = step.s + column;
     product.c_stride = kTile * 4;
     product.blocks = work.wide / kBlock;
-    work.waiting.add(product);
+    multiply(product);
     product.a = keys.v + half * kBlock * work.wide;
     product.b = tile.dout_columns + column;
     product.c = step.dp + column;
-    work.waiting.add(product);
+    multiply(product);
   }
 }
 
 // dV += P^T dO and dK += dS^T Q for the keys of step `half`.
-DZ_INLINE void begin_key_gradients(Work& work, const QueryTile& tile, const KeyTile& keys, int64_t half) {
-  Step& step = work.steps[half];
+DZ_INLINE void add_key_gradients(Work& work, const QueryTile& tile, const KeyTile& keys, int64_t half) {
+  Step& step = work.step;
   for (int64_t d = 0; d < work.wide; d += kBlock) {
     TileProduct product{.a = step.p, .a_stride = kTile * 2, .b = tile.dout_rows + d, .b_stride = work.wide * 4, .b_next = 64};
     product.b_block = 16 * work.wide * 4;
@@ -71,19 +68,19 @@ DZ_INLINE void begin_key_gradients(Work& work, const QueryTile& tile, const KeyT
     product.c_stride = work.wide * 4;
     product.blocks = padded(tile.columns.rows) / kBlock;
     product.add = true;
-    work.waiting.add(product);
+    multiply(product);
     product.a = step.ds;
     product.b = tile.q_rows + d;
     product.c = keys.dk + half * kBlock * work.wide + d;
-    work.waiting.add(product);
+    multiply(product);
   }
 }
 
 // dQ^T += K^T dS^T over the keys of both steps.
-DZ_INLINE void begin_query_gradients(Work& work, const QueryTile& tile, const KeyTile& keys) {
+DZ_INLINE void add_query_gradients(Work& work, const QueryTile& tile, const KeyTile& keys) {
   for (int64_t d = 0; d < work.wide; d += kBlock) {
     for (int64_t column = 0; column < kTile; column += kHalf) {
-      TileProduct product{.a = keys.k_transposed + d * kTile, .a_stride = kTile * 2, .b = work.ds_pairs[work.pairs % 2] + column};
+      TileProduct product{.a = keys.k_transposed + d * kTile, .a_stride = kTile * 2, .b = work.ds_pairs + column};
       product.b_stride = kTile * 4;
       product.b_next = 64;
       product.b_block = 16 * kTile * 4;
@@ -91,7 +88,7 @@ DZ_INLINE void begin_query_gradients(Work& work, const QueryTile& tile, const Ke
       product.c_stride = kTile * 4;
       product.blocks = padded(keys.count) / kBlock;
       product.add = true;
-      work.waiting.add(product);
+      multiply(product);
     }
   }
 }
@@ -108,7 +105,7 @@ DZ_INLINE void pair_gradients(const Work& work, const QueryTile& tile, Step& ste
 #pragma GCC unroll 2
     for (int64_t v = 0; v < 2; ++v) {
       const int64_t at = (row + i) * kTile + column + v * kLanes, query = column + v * kLanes;
-      V16 e = exp2_of_negative(load(step.s + at) * c - load(tile.m + query));
+      V16 e = exp2_by_parts(load(step.s + at) * c - load(tile.m + query));
       __mmask16 exist = 0xffff;
       if constexpr (kMasked) {
         const __m512i last = _mm512_load_si512(tile.columns.last + query);
@@ -131,17 +128,12 @@ DZ_INLINE void pair_gradients(const Work& work, const QueryTile& tile, Step& ste
 
 template <bool kMasked>
 void step_gradients(Work& work, const QueryTile& tile, const KeyTile& keys, int64_t half) {
-  Step& step = work.steps[half];
-  const int64_t key = keys.key + half * kBlock, waiting = work.waiting.count();
-  uint32_t* ds_pairs = work.ds_pairs[work.pairs % 2] + half * kBlock / 2 * kTile;
-  // Eight pieces of 16 vectors; the waiting products are spread over them.
-  for (int64_t piece = 0; piece < 8; ++piece) {
-    const int64_t column = piece / 4 * kHalf, row = piece % 4 * 8;
+  Step& step = work.step;
+  const int64_t key = keys.key + half * kBlock;
+  uint32_t* ds_pairs = work.ds_pairs + half * kBlock / 2 * kTile;
+  for (int64_t column = 0; column < kTile; column += kHalf) {
 #pragma GCC unroll 1
-    for (int64_t i = 0; i < 8; i += 2) {
-      pair_gradients<kMasked>(work, tile, step, key, keys.key + keys.count, row + i, column, ds_pairs);
-    }
-    work.waiting.run(waiting * (piece + 1) / 8 - waiting * piece / 8);
+    for (int64_t row = 0; row < kBlock; row += 2) pair_gradients<kMasked>(work, tile, step, key, keys.key + keys.count, row, column, ds_pairs);
   }
 }
 
@@ -154,16 +146,13 @@ DZ_INLINE void run_step(Work& work, const QueryTile& tile, const KeyTile& keys, 
   }
 }
 
-// One pair of tiles whose lower scores are there or waiting; `next` is the pair after it in this key tile, or null.
-DZ_INLINE void tile_pair(Work& work, const QueryTile& tile, const KeyTile& keys, const QueryTile* next) {
-  begin_scores(work, tile, keys, 1);
-  run_step(work, tile, keys, 0);
-  begin_key_gradients(work, tile, keys, 0);
-  if (next != nullptr) begin_scores(work, *next, keys, 0);
-  run_step(work, tile, keys, 1);
-  begin_key_gradients(work, tile, keys, 1);
-  begin_query_gradients(work, tile, keys);
-  ++work.pairs;
+DZ_INLINE void tile_pair(Work& work, const QueryTile& tile, const KeyTile& keys) {
+  for (int64_t half = 0; half < 2; ++half) {
+    multiply_scores(work, tile, keys, half);
+    run_step(work, tile, keys, half);
+    add_key_gradients(work, tile, keys, half);
+  }
+  add_query_gradients(work, tile, keys);
 }
 
 struct Memory {
@@ -264,22 +253,12 @@ DZ_INLINE void key_tile(const AttentionBackward<bf16>& args, int64_t instance, i
   __builtin_memset(keys.dk, 0, static_cast<size_t>(kTile * wide) * sizeof(float));
   __builtin_memset(keys.dv, 0, static_cast<size_t>(kTile * wide) * sizeof(float));
 
-  const QueryTile* last = nullptr;
   for (int64_t head = 0; head < group; ++head) {
     for (int64_t tile = key / kTile; tile < tiles; ++tile) {
       const QueryTile& queries = memory.tiles[head * tiles + tile];
-      if (!sees_tile(queries.columns, key)) continue;
-      if (last == nullptr) {
-        begin_scores(memory.work, queries, keys, 0);
-        memory.work.waiting.run_all();
-      } else {
-        tile_pair(memory.work, *last, keys, &queries);
-      }
-      last = &queries;
+      if (sees_tile(queries.columns, key)) tile_pair(memory.work, queries, keys);
     }
   }
-  if (last != nullptr) tile_pair(memory.work, *last, keys, nullptr);
-  memory.work.waiting.run_all();
   for (int64_t i = 0; i < keys.count; ++i) {
     for_vectors(dim, [&](int64_t j, auto lanes) {
       store(args.dk + at + i * stride + j, load(keys.dk + i * wide + j), lanes);

@@ -1,5 +1,4 @@
-// Attention forward over AMX tiles. A piece of work is 32 queries against 64 keys. While the vector units turn the scores of one piece into
-// weights, the tile unit makes the scores of the next piece and adds the values of the one before.
+// Attention forward over AMX tiles. A piece of work is 32 queries against 64 keys: scores, weights, values.
 #include <new>
 
 #include "kernels/amx/attention.h"
@@ -10,10 +9,12 @@ namespace dz::kernels::amx {
 namespace {
 
 // Query tiles of a head that share the packing of keys and values, and key tiles that are packed at a time. At head_dim 64 a query tile takes
-// 24 KiB and a key tile 16: together 320 KiB in L2, while one query tile stays in L1 for as many key tiles.
+// 24 KiB and a key tile 16: together 320 KiB in L2. Half a query tile (12 KiB), scores and weights of a piece (12) stay in L1, where key tiles
+// pass by.
 constexpr int64_t kQueryTiles = 8, kKeyTiles = 8;
 
-// Of one query tile. queries: B operand [wide / 2][64] pairs along head_dim; o: O^T, [wide][64].
+// Of one query tile, each half of its queries by itself. queries: B operand [2][wide / 2][32] pairs along head_dim; o: O^T, [2][wide][32]. A piece
+// of work then lies in whole lines of L1 next to each other; rows of 64 would put half a tile into half of the sets.
 struct QueryTile {
   Columns columns;
   alignas(64) float m[kTile], l[kTile];
@@ -28,44 +29,39 @@ struct KeyTile {
   uint16_t *keys, *values;
 };
 
-// Scores [64 keys][32 queries] and weights (B operand of pairs of keys: [2 blocks][2 columns of 16][16 pairs][16 queries]) of a piece.
+// A piece of work: 32 queries of a tile, from `column` on, against a key tile. s: scores [64 keys][32 queries]; p: weights, B operand of pairs of
+// keys: [2 blocks][2 columns of 16][16 pairs][16 queries].
 struct Piece {
   alignas(64) float s[kTile * kHalf];
   alignas(64) uint32_t p[kTile * kHalf / 2];
   QueryTile* tile = nullptr;
   const KeyTile* keys = nullptr;
-  int64_t column = 0;
-};
-
-struct Work {
-  int64_t wide = 0;
+  int64_t column = 0, wide = 0;
   float scale = 0;
-  Waiting waiting;
-  Piece pieces[2];
-  int64_t count = 0;  // of pieces begun
 };
 
-DZ_INLINE void begin_scores(Work& work, Piece& piece) {
+DZ_INLINE void multiply_scores(Piece& piece) {
+  TileProduct product{.a_stride = piece.wide * 2, .b = piece.tile->queries + piece.column * piece.wide / 2, .b_stride = kHalf * 4};
+  product.b_next = 64;
+  product.b_block = 16 * kHalf * 4;
+  product.c_stride = kHalf * 4;
+  product.blocks = piece.wide / kBlock;
   for (int64_t key = 0; key < kTile; key += kBlock) {
-    TileProduct product{.a = piece.keys->keys + key * work.wide, .a_stride = work.wide * 2, .b = piece.tile->queries + piece.column};
-    product.b_stride = kTile * 4;
-    product.b_next = 64;
-    product.b_block = 16 * kTile * 4;
+    product.a = piece.keys->keys + key * piece.wide;
     product.c = piece.s + key * kHalf;
-    product.c_stride = kHalf * 4;
-    product.blocks = work.wide / kBlock;
-    work.waiting.add(product);
+    multiply(product);
   }
 }
 
-DZ_INLINE void begin_values(Work& work, Piece& piece) {
-  for (int64_t d = 0; d < work.wide; d += kBlock) {
-    TileProduct product{.a = piece.keys->values + d * kTile, .a_stride = kTile * 2, .b = piece.p, .b_stride = 64, .b_next = 1024, .b_block = 2048};
-    product.c = piece.tile->o + d * kTile + piece.column;
-    product.c_stride = kTile * 4;
-    product.blocks = padded(piece.keys->count) / kBlock;
-    product.add = true;
-    work.waiting.add(product);
+DZ_INLINE void add_values(Piece& piece) {
+  TileProduct product{.a_stride = kTile * 2, .b = piece.p, .b_stride = 64, .b_next = 1024, .b_block = 2048};
+  product.c_stride = kHalf * 4;
+  product.blocks = padded(piece.keys->count) / kBlock;
+  product.add = true;
+  for (int64_t d = 0; d < piece.wide; d += kBlock) {
+    product.a = piece.keys->values + d * kTile;
+    product.c = piece.tile->o + piece.column * piece.wide + d * kHalf;
+    multiply(product);
   }
 }
 
@@ -103,7 +99,7 @@ DZ_INLINE void weights(Piece& piece, int64_t lane, int64_t half, V16 c, V16 m, V
 #pragma GCC unroll 2
     for (int64_t i = 0; i < 2; ++i) {
       const int64_t key = row * kLanes + lane + i;
-      p[i] = exp2_of_negative(load(piece.s + key * kHalf + half * kLanes) * c - m);
+      p[i] = exp2_by_parts(load(piece.s + key * kHalf + half * kLanes) * c - m);
       if constexpr (kMasked) {
         const __mmask16 seen = sees(_mm512_load_si512(columns.first + at), _mm512_load_si512(columns.last + at), piece.keys->key + key);
         p[i] = select({seen}, p[i], zero());
@@ -127,78 +123,43 @@ DZ_INLINE V16 tree_sum(const V16* lanes) {
 }
 
 // O^T to the new maximum, where one moved.
-DZ_INLINE void rescale(const Work& work, const Piece& piece, const V16 (&alpha)[2]) {
+DZ_INLINE void rescale(const Piece& piece, const V16 (&alpha)[2]) {
   const V16 one = splat(1.0f);
   const auto same = _mm512_cmp_ps_mask(alpha[0].v, one.v, _CMP_EQ_OQ) & _mm512_cmp_ps_mask(alpha[1].v, one.v, _CMP_EQ_OQ);
   if (same == 0xffff) return;
-  float* o = piece.tile->o + piece.column;
-  for (int64_t d = 0; d < work.wide; ++d, o += kTile) {
+  float* o = piece.tile->o + piece.column * piece.wide;
+  for (int64_t d = 0; d < piece.wide; ++d, o += kHalf) {
     store(o, load(o) * alpha[0]);
     store(o + kLanes, load(o + kLanes) * alpha[1]);
   }
 }
 
 template <bool kMasked>
-void softmax(Work& work, Piece& piece) {
+void softmax(Piece& piece) {
   QueryTile& tile = *piece.tile;
-  const V16 c = splat(work.scale);
-  V16 m[2], alpha[2];
+  const V16 c = splat(piece.scale);
+  V16 m[2], alpha[2], sums[2][kLanes];
   greatest_scores<kMasked>(piece, m);
   for (int64_t half = 0; half < 2; ++half) {
     float* before = tile.m + piece.column + half * kLanes;
     m[half] = raise(load(before), m[half] * c);
-    alpha[half] = exp2_of_negative(load(before) - m[half]);
+    alpha[half] = exp2_by_parts(load(before) - m[half]);
     store(before, m[half]);
-  }
-  rescale(work, piece, alpha);
-  // Eight steps of 16 vectors; the waiting products are spread over them.
-  V16 sums[2][kLanes];
-  const int64_t waiting = work.waiting.count();
-  for (int64_t step = 0; step < 8; ++step) {
-    weights<kMasked>(piece, 2 * step, 0, c, m[0], &sums[0][2 * step]);
-    weights<kMasked>(piece, 2 * step, 1, c, m[1], &sums[1][2 * step]);
-    work.waiting.run(waiting * (step + 1) / 8 - waiting * step / 8);
-  }
-  for (int64_t half = 0; half < 2; ++half) {
+    for (int64_t lane = 0; lane < kLanes; lane += 2) weights<kMasked>(piece, lane, half, c, m[half], &sums[half][lane]);
     float* l = tile.l + piece.column + half * kLanes;
     store(l, load(l) * alpha[half] + tree_sum(sums[half]));
   }
+  rescale(piece, alpha);
 }
 
-// The last piece begun gets its weights while the products before and after it run; `next` may be null.
-DZ_INLINE void turn(Work& work, Piece& piece, Piece* next) {
-  if (next != nullptr) begin_scores(work, *next);
+DZ_INLINE void run(Piece& piece) {
+  multiply_scores(piece);
   if (half_sees_all(piece.tile->columns, piece.column, piece.keys->key, kTile)) {
-    softmax<false>(work, piece);
+    softmax<false>(piece);
   } else {
-    softmax<true>(work, piece);
+    softmax<true>(piece);
   }
-  begin_values(work, piece);
-}
-
-DZ_INLINE void add_piece(Work& work, QueryTile& tile, const KeyTile& keys, int64_t column) {
-  Piece& piece = work.pieces[work.count % 2];
-  // The values of the piece before last are in place here: they ran beside the last one's weights.
-  piece.tile = &tile;
-  piece.keys = &keys;
-  piece.column = column;
-  if (work.count++ == 0) {
-    begin_scores(work, piece);
-    work.waiting.run_all();
-    return;
-  }
-  Piece& last = work.pieces[work.count % 2];
-  // Half a tile alone: its own values must have been added before its maximum moves again.
-  turn(work, last, &piece);
-  if (last.tile == &tile && last.column == column) work.waiting.run_all();
-}
-
-DZ_INLINE void finish_pieces(Work& work) {
-  if (work.count > 0) {
-    turn(work, work.pieces[(work.count - 1) % 2], nullptr);
-  }
-  work.waiting.run_all();
-  work.count = 0;
+  add_values(piece);
 }
 
 DZ_INLINE void start(const AttentionForward<bf16>& args, int64_t instance, int64_t head, int64_t index, uint16_t* rows, QueryTile& tile) {
@@ -207,7 +168,9 @@ DZ_INLINE void start(const AttentionForward<bf16>& args, int64_t instance, int64
   set_columns(shape, instance, index, tile.columns);
   const int64_t first = instance * (shape.keys - shape.first_query) + tile.columns.position - shape.first_query;
   pack_rows(args.q + first * stride + head * shape.head_dim, stride, tile.columns.rows, shape.head_dim, rows);
-  transpose_operand(reinterpret_cast<const uint32_t*>(rows), kTile, wide / 2, tile.queries);
+  for (int64_t half = 0; half < 2; ++half) {
+    transpose_operand(reinterpret_cast<const uint32_t*>(rows + half * kHalf * wide), kHalf, wide / 2, tile.queries + half * kHalf * wide / 2);
+  }
   __builtin_memset(tile.o, 0, static_cast<size_t>(wide * kTile) * sizeof(float));
   for (int64_t i = 0; i < kTile; i += kLanes) {
     store(tile.m + i, splat(numerics::kLowest));
@@ -225,11 +188,12 @@ DZ_INLINE void finish(const AttentionForward<bf16>& args, int64_t instance, int6
     store(scale + i, select({none}, zero(), splat(1.0f) / l));
   }
   for (int64_t i = 0; i < tile.columns.rows; i += kLanes) {
+    const float* o = tile.o + i / kHalf * kHalf * padded(dim) + i % kHalf;
     for (int64_t d = 0; d < dim; d += kLanes) {
       __m512i r[4][4];
 #pragma GCC unroll 16
       for (int64_t j = 0; j < kLanes; ++j) {
-        r[j / 4][j % 4] = _mm512_castps_si512((load(tile.o + (d + j) * kTile + i) * load(scale + i) + zero()).v);
+        r[j / 4][j % 4] = _mm512_castps_si512((load(o + (d + j) * kHalf) * load(scale + i) + zero()).v);
       }
       store_16x16(r, reinterpret_cast<uint32_t*>(turned), kLanes);
       const First lanes{dim - d < kLanes ? dim - d : kLanes};
@@ -249,7 +213,7 @@ DZ_INLINE void finish(const AttentionForward<bf16>& args, int64_t instance, int6
 struct Memory {
   QueryTile tiles[kQueryTiles];
   KeyTile keys[kKeyTiles];
-  Work work;
+  Piece piece;
   uint16_t* rows;
   uint32_t* pairs;
 };
@@ -272,7 +236,7 @@ DZ_INLINE Memory& take_memory(int64_t wide) {
   }
   memory.rows = reinterpret_cast<uint16_t*>(to);
   memory.pairs = reinterpret_cast<uint32_t*>(memory.rows + kTile * wide);
-  memory.work.wide = wide;
+  memory.piece.wide = wide;
   return memory;
 }
 
@@ -301,13 +265,17 @@ void query_tiles(const AttentionForward<bf16>& args, int64_t instance, int64_t h
     }
     for (int64_t i = 0; i < tiles; ++i) {
       QueryTile& tile = memory.tiles[i];
-      for (int64_t j = 0; j < kKeyTiles && memory.keys[j].key < end; ++j) {
-        if (!sees_tile(tile.columns, memory.keys[j].key)) continue;
-        if (!memory.keys[j].packed) pack_keys(args, instance, kv_head, memory, memory.keys[j]);
-        for (int64_t column = 0; column < tile.columns.rows; column += kHalf) add_piece(memory.work, tile, memory.keys[j], column);
+      memory.piece.tile = &tile;
+      for (int64_t column = 0; column < tile.columns.rows; column += kHalf) {
+        memory.piece.column = column;
+        for (int64_t j = 0; j < kKeyTiles && memory.keys[j].key < end; ++j) {
+          if (!sees_tile(tile.columns, memory.keys[j].key)) continue;
+          if (!memory.keys[j].packed) pack_keys(args, instance, kv_head, memory, memory.keys[j]);
+          memory.piece.keys = &memory.keys[j];
+          run(memory.piece);
+        }
       }
     }
-    finish_pieces(memory.work);
   }
   for (int64_t i = 0; i < tiles; ++i) finish(args, instance, head, memory.tiles[i]);
 }
@@ -318,7 +286,7 @@ void attention_forward(const AttentionForward<bf16>& args, int64_t begin, int64_
   const AttentionShape& shape = args.shape;
   const int64_t first_tile = shape.first_query / kTile, tiles = (shape.keys + kTile - 1) / kTile - first_tile;
   Memory& memory = take_memory(padded(shape.head_dim));
-  memory.work.scale = attention_scale(shape.head_dim).exponent;
+  memory.piece.scale = attention_scale(shape.head_dim).exponent;
   _tile_loadconfig(&kTileConfig);
   for (int64_t unit = begin; unit < end;) {
     const int64_t tile = unit % tiles, left_in_head = tiles - tile, left = end - unit < left_in_head ? end - unit : left_in_head;

@@ -9,8 +9,7 @@
 #include "kernels/amx/tiles.h"
 #include "kernels/attention.h"
 #include "kernels/avx512/transpose.h"
-#include "kernels/simd/v16.h"
-#include "numerics/constants.h"
+#include "kernels/simd/functions.h"
 
 namespace dz::kernels::amx {
 namespace {
@@ -65,23 +64,6 @@ DZ_INLINE void multiply(const TileProduct& p) {
   _tile_stored(3, lower + 64, p.c_stride);
   finish_stores();
 }
-
-// Products that wait for their turn between pieces of vector work: the tile unit runs beside the vector units, but only over instructions that
-// are not further apart than the processor looks ahead (some 500), so neither kind may come in one long run.
-class Waiting {
- public:
-  DZ_INLINE void add(const TileProduct& product) { products_[end_++ % kMost] = product; }
-  DZ_INLINE int64_t count() const { return end_ - next_; }
-  DZ_INLINE void run(int64_t count) {
-    for (; count > 0 && next_ < end_; --count) multiply(products_[next_++ % kMost]);
-  }
-  DZ_INLINE void run_all() { run(count()); }
-
- private:
-  static constexpr int64_t kMost = 64;  // more than two pairs of tiles at head_dim 256 leave open
-  TileProduct products_[kMost];
-  int64_t next_ = 0, end_ = 0;
-};
 
 // `rows` rows of `size` elements into [64][wide] with +0 around.
 DZ_INLINE void pack_rows(const bf16* from, int64_t stride, int64_t rows, int64_t size, uint16_t* to) {
@@ -145,18 +127,10 @@ DZ_INLINE void transpose_operand(const uint32_t* from, int64_t rows, int64_t col
 
 // 2^x for x <= 0, -inf and NaN, the bits of numerics::exp2. VREDUCEPS gives x - round(x) and VSCALEFPS adds the exponent in one operation each;
 // from -127 on the result is below the normal numbers and flushed to +0.
-DZ_INLINE V16 exp2_of_negative(V16 x) {
-  using namespace numerics;
-  const V16 y = {_mm512_max_ps(_mm512_set1_ps(-127.0f), x.v)};  // a NaN stays
+DZ_INLINE V16 exp2_by_parts(V16 x) {
+  const V16 y = raise(x, splat(-127.0f));  // a NaN stays
   const V16 f = {_mm512_reduce_ps(y.v, 8)};
-  V16 p = splat(kExp2C6);
-  p = fma(p, f, splat(kExp2C5));
-  p = fma(p, f, splat(kExp2C4));
-  p = fma(p, f, splat(kExp2C3));
-  p = fma(p, f, splat(kExp2C2));
-  p = fma(p, f, splat(kExp2C1));
-  p = fma(p, f, splat(1.0f));
-  return {_mm512_scalef_ps(p.v, (y - f).v)};
+  return {_mm512_scalef_ps(exp2_polynomial(f).v, (y - f).v)};
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ DZ_INLINE const Word* score_gradients(const QueryTile<Word>& tile, int64_t key, 
       const int64_t at = i * kTile + v * kLanes;
       V16 t = load(s.t + at) * c16;
       if (!all) t = select(visible.among(v), t, hidden);
-      const V16 p = exp2(t - m) * l;
+      const V16 p = exp2_of_negative<T>(t - m) * l;
       store(p_rows + at, p);
       store(ds_rows + at, p * (load(s.dp + at) - d) * scale16);
     }

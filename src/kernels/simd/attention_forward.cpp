@@ -63,14 +63,14 @@ DZ_INLINE void exponentials(QueryTile<Word>& tile, Scratch<Word>& s, int64_t wid
     const V16 m = splat(s.next_m[i]);
     V16 lanes = zero();
     for (int v = 0; v < kKeyVectors; ++v) {
-      const V16 p = exp2(load(row + v * kLanes) - m);
+      const V16 p = exp2_of_negative<T>(load(row + v * kLanes) - m);
       lanes = lanes + p;
       store_left<T>(s.p_left, i, v, p);
     }
     s.row_sum[i] = sum(lanes);
   }
   for (int64_t i = 0; i < rows; i += kLanes) {
-    const V16 next = load(s.next_m + i), alpha = exp2(load(tile.m + i) - next);
+    const V16 next = load(s.next_m + i), alpha = exp2_of_negative<T>(load(tile.m + i) - next);
     store(s.alpha + i, alpha);
     store(tile.l + i, load(tile.l + i) * alpha + load(s.row_sum + i));
     store(tile.m + i, next);

@@ -41,6 +41,18 @@ DZ_INLINE I16 from_exponent(I16 n) { return {_mm256_srai_epi32(n.lo, 23), _mm256
 
 #endif
 
+// 2^f on [-1/2, 1/2].
+DZ_INLINE V16 exp2_polynomial(V16 f) {
+  using namespace numerics;
+  V16 p = splat(kExp2C6);
+  p = fma(p, f, splat(kExp2C5));
+  p = fma(p, f, splat(kExp2C4));
+  p = fma(p, f, splat(kExp2C3));
+  p = fma(p, f, splat(kExp2C2));
+  p = fma(p, f, splat(kExp2C1));
+  return fma(p, f, splat(1.0f));
+}
+
 // The clamps of the scalar code are replaced by one selection at the end, with the same result for every float: below -126 the polynomial's
 // value is dropped for +0, a NaN for itself. The low bits of kRoundMagicBits are zero, so its shift needs no subtraction.
 DZ_INLINE V16 exp2(V16 x) {
@@ -49,16 +61,23 @@ DZ_INLINE V16 exp2(V16 x) {
   const V16 clamped = lower(x, splat(128.0f));
   const V16 t = clamped + splat(kRoundMagic);
   const V16 f = clamped - (t - splat(kRoundMagic));
-  V16 p = splat(kExp2C6);
-  p = fma(p, f, splat(kExp2C5));
-  p = fma(p, f, splat(kExp2C4));
-  p = fma(p, f, splat(kExp2C3));
-  p = fma(p, f, splat(kExp2C2));
-  p = fma(p, f, splat(kExp2C1));
-  p = fma(p, f, splat(1.0f));
-  const V16 scaled = float_of(bits_of(p) + to_exponent(bits_of(t)));
+  const V16 scaled = float_of(bits_of(exp2_polynomial(f)) + to_exponent(bits_of(t)));
   const V16 otherwise = raise(x, zero());  // 0 > x ? 0 : x
   return select(x >= splat(-126.0f), scaled, otherwise);
+}
+
+// For x <= 0, -inf and NaN, as numbers of the compute type T make them: three operations fewer. Below -126 it may be a denormal, which every
+// operation that reads it takes for the +0 of exp2. The low bits of a NaN that comes from bf16 are zero, so that its shift adds nothing.
+template <class T>
+DZ_INLINE V16 exp2_of_negative(V16 x) {
+  using namespace numerics;
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return exp2(x);
+  } else {
+    const V16 y = raise(x, splat(-127.0f));  // a NaN stays
+    const V16 t = y + splat(kRoundMagic);
+    return float_of(bits_of(exp2_polynomial(y - (t - splat(kRoundMagic)))) + to_exponent(bits_of(t)));
+  }
 }
 
 DZ_INLINE V16 log(V16 x) {
