@@ -96,11 +96,13 @@ class HeldProduct {
     return limit;
   }
 
-  // Lanes of one item: in one group of K what fits the cache, else more; fewer where that would leave a thread without work.
+  // Lanes of one item. In one group of K the part stays packed from item to item, so that many small ones even out the threads; in several it does
+  // not.
   int64_t passing_limit() const {
-    const int64_t sharing = std::max<int64_t>(1, threads_ / held_.parts());
-    const int64_t even = threads_ == 1 ? passing_lanes() : round_up(pieces(passing_lanes(), 4 * sharing), kLaneUnit);
-    return std::min(blocks_.parts() == 1 ? kShortRange : kLongRange, std::max(even, kLaneUnit));
+    const int64_t sharing = pieces(threads_, held_.parts());
+    const bool stays = blocks_.parts() == 1;
+    const int64_t even = threads_ == 1 ? passing_lanes() : pieces(passing_lanes(), stays ? 4 * sharing : sharing);
+    return std::min(stays ? kShortRange : kLongRange, round_up(even, kLaneUnit));
   }
   int64_t group_lanes() const { return std::min(lanes_in(l2_bytes() / kPassingShare), kShortRange); }
 
