@@ -15,6 +15,7 @@
 #include "model/bench_sizes.h"
 #include "model/decode.h"
 #include "model/init.h"
+#include "model/weights.h"
 
 namespace dz::cli {
 namespace {
@@ -63,13 +64,6 @@ double prefill_flops(const model::ModelConfig& config, int64_t tokens) {
   return (model::flops_per_token(config, tokens) - head) / 3.0 + head / 3.0 / static_cast<double>(tokens);
 }
 
-double weight_bytes(const model::ModelConfig& config, const std::string& dtype) {
-  double count = 0;
-  for (const model::ParameterSpec& spec : model::parameter_specs(config))
-    if (spec.shape.size() == 2 && spec.name != "model.embed_tokens.weight") count += static_cast<double>(element_count(spec.shape));
-  return count * (dtype == "bf16" ? 2 : 4);
-}
-
 void run(const Options& options) {
   const model::BenchSize& size = model::bench_size(options.model, "--model");
   ThreadPool pool(options.threads);
@@ -77,7 +71,8 @@ void run(const Options& options) {
   const double peak = kernels::peak_gflops(dtype, pool), read = kernels::read_gbps(pool);
   const Rates rates = dtype == DType::kBF16 ? measure<bf16>(options, size.config, pool) : measure<float>(options, size.config, pool);
   const double read_after = kernels::read_gbps(pool), peak_after = kernels::peak_gflops(dtype, pool);
-  const double bytes = weight_bytes(size.config, options.dtype), gbps = 1e-9 * bytes * rates.decode;
+  const double bytes = static_cast<double>(model::matrix_elements(size.config)) * static_cast<double>(size_of(dtype)),
+               gbps = 1e-9 * bytes * rates.decode;
   const double gflops = 1e-9 * rates.prefill * prefill_flops(size.config, options.prompt);
   const double read_share = gbps / (0.5 * (read + read_after)), peak_share = gflops / (0.5 * (peak + peak_after));
   if (options.json) {

@@ -30,34 +30,23 @@ void LaneSums::begin(const LaneGroup& group, int64_t instances) {
 
 float* LaneSums::buffer(int slot, std::span<float> gradient) {
   if (slot == 0) return gradient.data();
+  if (static_cast<size_t>(slot) >= slots_.size()) slots_.resize(static_cast<size_t>(slot) + 1);
   std::vector<float>& memory = slots_[static_cast<size_t>(slot)];
   if (memory.size() < gradient.size()) memory.resize(gradient.size());
   return memory.data();
 }
 
-int LaneSums::take_slot() {
-  const auto free = std::ranges::find(taken_, false);
-  const auto slot = free - taken_.begin();
-  if (free == taken_.end()) {
-    taken_.push_back(true);
-    slots_.emplace_back();
-  } else {
-    *free = true;
-  }
-  return static_cast<int>(slot);
-}
-
 void LaneSums::sum(std::span<float> gradient, const Part& part) {
   if (group_.micro.lanes.size() == 1) return part(lanes_[0].instances, gradient.data(), group_.micro.first_part);
-  std::fill(taken_.begin(), taken_.end(), false);
+  parallel::Slots free;
   const auto merge = [&](int a, int b) {
     kernels::add({.count = static_cast<int64_t>(gradient.size()), .a = buffer(a, gradient), .b = buffer(b, gradient)}, pool_);
-    taken_[static_cast<size_t>(b)] = false;
+    free.give_back(b);
   };
   parallel::LaneTree tree(group_.instances, group_.lanes, group_.micro.lanes, merge);
   for (const Lane& lane : lanes_) {
     // The first lane takes slot 0 and, being the lowest, is the left side of every merge: the root is in `gradient`.
-    const int slot = take_slot();
+    const int slot = free.take();
     part(lane.instances, buffer(slot, gradient), true);
     tree.add(lane.lanes, slot);
   }

@@ -34,13 +34,11 @@ class LaneSums {
   };
 
   float* buffer(int slot, std::span<float> gradient);
-  int take_slot();
 
   ThreadPool& pool_;
   LaneGroup group_;
   std::vector<Lane> lanes_;                // the non-empty ones of the micro-batch
   std::vector<std::vector<float>> slots_;  // slot 0 is the gradient itself and has no buffer
-  std::vector<bool> taken_;
 };
 
 }  // namespace dz::model

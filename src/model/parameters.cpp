@@ -12,6 +12,15 @@ namespace dz::model {
 namespace {
 
 constexpr size_t kAlign = 16;  // floats: tensors begin at cache lines
+size_t padded(size_t count) { return (count + kAlign - 1) / kAlign * kAlign; }
+
+// The parameters, and the extra tensor of a tied head's gradient.
+std::vector<int64_t> tensor_elements(const ModelConfig& config, Parameters::Role role) {
+  std::vector<int64_t> counts;
+  for (const ParameterSpec& spec : parameter_specs(config)) counts.push_back(element_count(spec.shape));
+  if (role == Parameters::Role::kGradient && config.tie_word_embeddings) counts.push_back(config.vocab_size * config.d_model);
+  return counts;
+}
 
 void check_tensor(const ParameterSpec& spec, const checkpoint::StoredTensor& stored, const fs::path& path) {
   const std::string where = path.string() + ": " + spec.name;
@@ -35,15 +44,20 @@ bool is_native(const fs::path& directory) { return fs::exists(directory / "manif
 }  // namespace
 
 Parameters::Parameters(const ModelConfig& config, Role role) : specs_(parameter_specs(config)) {
+  const std::vector<int64_t> counts = tensor_elements(config, role);
   size_t used = 0;
-  const auto place = [&](const Shape& shape) {
+  for (const int64_t count : counts) {
     offsets_.push_back(used);
-    counts_.push_back(static_cast<size_t>(element_count(shape)));
-    used += (counts_.back() + kAlign - 1) / kAlign * kAlign;
-  };
-  for (const ParameterSpec& spec : specs_) place(spec.shape);
-  if (role == Role::kGradient && config.tie_word_embeddings) place({config.vocab_size, config.d_model});
+    counts_.push_back(static_cast<size_t>(count));
+    used += padded(counts_.back());
+  }
   arena_.resize(used);
+}
+
+int64_t Parameters::arena_elements(const ModelConfig& config, Role role) {
+  size_t used = 0;
+  for (const int64_t count : tensor_elements(config, role)) used += padded(static_cast<size_t>(count));
+  return static_cast<int64_t>(used);
 }
 
 size_t Parameters::index_of(std::string_view name) const {

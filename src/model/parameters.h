@@ -23,6 +23,7 @@ class Parameters {
   enum class Role : uint8_t { kState, kGradient };
 
   explicit Parameters(const ModelConfig& config, Role role = Role::kState);  // every value +0
+  static int64_t arena_elements(const ModelConfig& config, Role role);       // of such an arena, padding and all
 
   // The parameters of the model; the extra gradient of a tied head is not among them.
   const std::vector<ParameterSpec>& specs() const { return specs_; }

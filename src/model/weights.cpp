@@ -37,21 +37,19 @@ ModelIndex::ModelIndex(const ModelConfig& config, const Parameters& parameters) 
   }
 }
 
-namespace {
-
-size_t matrix_elements(const ModelIndex& index, const Parameters& parameters) {
-  size_t count = parameters.tensor(index.head).size();
-  for (const LayerIndex& at : index.layers)
-    for (const size_t matrix : {at.q, at.k, at.v, at.o, at.gate, at.up, at.down}) count += parameters.tensor(matrix).size();
+int64_t matrix_elements(const ModelConfig& config) {
+  int64_t count = 0;
+  for (const ParameterSpec& spec : parameter_specs(config)) {
+    const bool multiplied = spec.kind == ParameterKind::kMatrix || (spec.kind == ParameterKind::kEmbedding && config.tie_word_embeddings);
+    if (multiplied) count += element_count(spec.shape);
+  }
   return count;
 }
-
-}  // namespace
 
 template <class T>
 void CastWeights<T>::set(const ModelConfig& config, const Parameters& parameters, ThreadPool& pool) {
   const ModelIndex index(config, parameters);
-  if constexpr (!std::is_same_v<T, float>) cast_.resize(matrix_elements(index, parameters));
+  if constexpr (!std::is_same_v<T, float>) cast_.resize(static_cast<size_t>(matrix_elements(config)));
   size_t used = 0;
   const auto vector = [&](size_t at) { return at == LayerIndex::kNone ? nullptr : parameters.tensor(at).data(); };
   const auto matrix = [&](size_t at) -> const T* {

@@ -32,6 +32,9 @@ struct LayerWeights {
   const float *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr, *o_bias = nullptr;
 };
 
+// Elements of the matrices that a forward pass multiplies with: all linear layers and the head, which is the embedding when that is tied.
+int64_t matrix_elements(const ModelConfig& config);
+
 template <class T>
 class CastWeights {
  public:

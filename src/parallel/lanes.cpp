@@ -48,6 +48,17 @@ std::vector<MicroBatch> plan_micro_batches(int64_t instances, int64_t lanes, int
   return pieces;
 }
 
+int Slots::take() {
+  const auto free = std::ranges::find(taken_, false);
+  const auto slot = static_cast<int>(free - taken_.begin());
+  if (free == taken_.end()) {
+    taken_.push_back(true);
+  } else {
+    *free = true;
+  }
+  return slot;
+}
+
 LaneTree::LaneTree(int64_t instances, int64_t lanes, Span top, std::function<void(int a, int b)> merge)
     : instances_(instances), lanes_(lanes), top_(top), merge_(std::move(merge)) {
   DZ_CHECK(top.size() >= 1 && std::has_single_bit(static_cast<uint64_t>(top.size())) && top.begin % top.size() == 0, "top.begin", top.begin,

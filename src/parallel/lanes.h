@@ -31,6 +31,17 @@ struct MicroBatch {
 // The largest legal pieces of at most `max_instances` (>= 1) that cover the lanes in `range` (all of them: {0, lanes}), in order.
 std::vector<MicroBatch> plan_micro_batches(int64_t instances, int64_t lanes, int64_t max_instances, Span range);
 
+// Numbers of buffers, the lowest free one first.
+class Slots {
+ public:
+  int take();
+  void give_back(int slot) { taken_[static_cast<size_t>(slot)] = false; }
+  int64_t most() const { return static_cast<int64_t>(taken_.size()); }  // that were ever taken at once
+
+ private:
+  std::vector<bool> taken_;
+};
+
 // Joins finished nodes, given in ascending lane order, into one. Slots name buffers of the caller.
 class LaneTree {
  public:

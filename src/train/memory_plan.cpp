@@ -5,33 +5,16 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/parameters.h"
+#include "model/weights.h"
 #include "model/workspace.h"
 
 namespace dz::train {
 namespace {
 
-// Buffers that are in use at once while nodes are joined as they come, the result included; `merged` sees which node went into which.
-class Slots {
- public:
-  int take() {
-    const auto free = std::ranges::find(busy_, false);
-    if (free != busy_.end()) {
-      *free = true;
-      return static_cast<int>(free - busy_.begin());
-    }
-    busy_.push_back(true);
-    return static_cast<int>(busy_.size()) - 1;
-  }
-  void give_back(int slot) { busy_[static_cast<size_t>(slot)] = false; }
-  int64_t most() const { return static_cast<int64_t>(busy_.size()); }
-
- private:
-  std::vector<bool> busy_;
-};
-
 // Copies of all gradients that the micro-batches of a step need.
 int64_t gradient_copies(int64_t instances, int64_t lanes, parallel::Span range, const std::vector<parallel::MicroBatch>& plan) {
-  Slots slots;
+  parallel::Slots slots;
   const bool aligned = range.size() > 0 && (range.size() & (range.size() - 1)) == 0 && range.begin % range.size() == 0;
   if (!aligned) {
     // The nodes of a range that is not one of the tree's stay apart until other ranks' are joined.
@@ -53,7 +36,7 @@ int64_t lane_buffers(int64_t instances, int64_t lanes, const std::vector<paralle
   int64_t most = 0;
   for (const parallel::MicroBatch& micro : plan) {
     if (micro.lanes.size() == 1) continue;
-    Slots slots;
+    parallel::Slots slots;
     parallel::LaneTree tree(instances, lanes, micro.lanes, [&](int, int b) { slots.give_back(b); });
     for (int64_t lane = micro.lanes.begin; lane < micro.lanes.end; ++lane) {
       if (parallel::lane_instances(instances, lanes, lane).size() > 0) tree.add({lane, lane + 1}, slots.take());
@@ -62,8 +45,6 @@ int64_t lane_buffers(int64_t instances, int64_t lanes, const std::vector<paralle
   }
   return most;
 }
-
-int64_t padded_bytes(int64_t count) { return (count + 15) / 16 * 16 * static_cast<int64_t>(sizeof(float)); }  // as model::Parameters lays out
 
 // Lanes of the rank that has most instances: ranges of non-empty lanes, as equal as they can be.
 parallel::Span busiest_range(int64_t instances, int64_t lanes, int64_t ranks) {
@@ -107,26 +88,24 @@ MemoryPlan plan_memory(const Recipe& recipe, const Topology& topology, int64_t r
   plan.instances = std::min(topology.micro_batch, held);
   plan.gradients = gradient_copies(instances, recipe.lanes, range, pieces);
 
-  int64_t state = 0, cast = 0, largest = 0, matrix = 0, square = 0;  // the last two of Muon: elements
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  using Role = model::Parameters::Role;
+  const int64_t state = model::Parameters::arena_elements(recipe.model, Role::kState) * kFloat;
+  const int64_t gradient = model::Parameters::arena_elements(recipe.model, Role::kGradient) * kFloat;
+  int64_t largest = 0, matrix = 0, square = 0;  // elements; the last two of Muon
   for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) {
     const int64_t count = element_count(spec.shape);
-    state += padded_bytes(count);
-    largest = std::max(largest, count * static_cast<int64_t>(sizeof(float)));
-    if (recipe.optimizer == OptimizerName::kMuon && optim::is_muon_matrix(spec.name, spec.shape)) {
-      matrix = std::max(matrix, count);
-      square = std::max(square, std::min(spec.shape[0], spec.shape[1]) * std::min(spec.shape[0], spec.shape[1]));
-    }
-    const bool embedding = spec.name == "model.embed_tokens.weight";
-    if (spec.shape.size() == 2 && (!embedding || recipe.model.tie_word_embeddings)) cast += 2 * count;
+    largest = std::max(largest, count);
+    if (recipe.optimizer != OptimizerName::kMuon || !optim::is_muon_matrix(spec.name, spec.shape)) continue;
+    matrix = std::max(matrix, count);
+    square = std::max(square, std::min(spec.shape[0], spec.shape[1]) * std::min(spec.shape[0], spec.shape[1]));
   }
-  const int64_t tied = recipe.model.tie_word_embeddings ? padded_bytes(recipe.model.vocab_size * recipe.model.d_model) : 0;
   const int64_t share = sharded ? (state + ranks - 1) / ranks : state;
   const bool bf16_compute = recipe.dtype == "bf16";
-  plan.state = {
-      {"weights (f32)", bf16_compute ? share : state}, {"exp_avg", share}, {"exp_avg_sq", share}, {"gradients", plan.gradients * (state + tied)}};
-  if (bf16_compute) plan.state.push_back({"matrices (bf16)", cast});
+  plan.state = {{"weights (f32)", bf16_compute ? share : state}, {"exp_avg", share}, {"exp_avg_sq", share}, {"gradients", plan.gradients * gradient}};
+  if (bf16_compute) plan.state.push_back({"matrices (bf16)", model::matrix_elements(recipe.model) * static_cast<int64_t>(sizeof(bf16))});
   const int64_t buffers = lane_buffers(instances, recipe.lanes, pieces);
-  if (buffers > 0) plan.state.push_back({"lane buffers", buffers * largest});
+  if (buffers > 0) plan.state.push_back({"lane buffers", buffers * largest * kFloat});
   if (matrix > 0) plan.state.push_back({"Muon's scratch", matrix * 6 + square * 4});  // an update in f32 and bf16, two squares in bf16
 
   const model::Limits limits{

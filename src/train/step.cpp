@@ -76,14 +76,10 @@ Stepper::Stepper(const Recipe& recipe, const Topology& topology, ThreadPool& poo
 Stepper::~Stepper() = default;
 
 int Stepper::free_slot() {
-  const auto found = std::find(busy_.begin(), busy_.end(), false);
-  const auto slot = found - busy_.begin();
-  if (found == busy_.end()) {
+  const int slot = free_.take();
+  if (slot == static_cast<int>(slots_.size()))
     slots_.push_back(std::make_unique<model::Parameters>(recipe_.model, model::Parameters::Role::kGradient));
-    busy_.push_back(false);
-  }
-  busy_[static_cast<size_t>(slot)] = true;
-  return static_cast<int>(slot);
+  return slot;
 }
 
 const std::vector<parallel::MicroBatch>& Stepper::plan_of(int64_t instances) {
@@ -97,7 +93,7 @@ int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
   const auto merge = [this](int a, int b) {
     const std::span<float> sum = slots_[static_cast<size_t>(a)]->arena();
     kernels::add({.count = static_cast<int64_t>(sum.size()), .a = sum.data(), .b = slots_[static_cast<size_t>(b)]->arena().data()}, pool_);
-    busy_[static_cast<size_t>(b)] = false;
+    free_.give_back(b);
   };
   parallel::LaneTree tree(batch.instances, recipe_.lanes, merge);
   int slot = -1;
@@ -197,7 +193,7 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
   report.adam_step = state.adam_step;
   report.phases = sums.seconds;
   report.phases.optimizer = cast_seconds + watch.lap();
-  busy_[static_cast<size_t>(slot)] = false;
+  free_.give_back(slot);
   state.step = batch.step;
   state.tokens += report.tokens;
   report.tokens_total = state.tokens;

@@ -73,7 +73,7 @@ class Stepper {
   int64_t planned_ = 0;
   Engine engine_;
   std::vector<std::unique_ptr<model::Parameters>> slots_;
-  std::vector<bool> busy_;
+  parallel::Slots free_;
   Updater updater_;
   std::optional<GradientFault> fault_;
 };
