@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace dz {
 
@@ -32,5 +33,21 @@ constexpr size_t size_of(DType dtype) {
   }
   return 0;
 }
+
+// Of a C++ type that holds numbers.
+template <class T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, bf16>) {
+    return DType::kBF16;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return DType::kF64;
+  } else {
+    static_assert(std::is_same_v<T, float>);
+    return DType::kF32;
+  }
+}
+
+// As configurations and options name what a model computes in: "bf16", else "fp32".
+constexpr DType compute_dtype(std::string_view name) { return name == "bf16" ? DType::kBF16 : DType::kF32; }
 
 }  // namespace dz

@@ -1,10 +1,8 @@
 // deltazero bench attention: the attention kernels at the shapes of real models, as a share of what the machine can multiply.
 #include <fmt/format.h>
-#include <time.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -13,12 +11,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "cli/bench.h"
-#include "kernels/attention.h"
+#include "kernels/attention_sample.h"
 #include "kernels/peak.h"
 #include "kernels/table.h"
-#include "numerics/rounding.h"
+#include "model/bench_sizes.h"
 
 namespace dz::cli {
 namespace {
@@ -28,15 +27,22 @@ struct Row {
   int64_t instances = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0, window = 0;
 };
 
-// The attention layers of the yardstick's models by their micro batches, the same width with heads twice as wide, and the cost by length.
+// The attention layers of the sizes that speed is measured on by their micro batches, the same width with heads twice as wide, and the cost by
+// length.
 std::vector<Row> table_rows() {
-  std::vector<Row> rows = {
-      {"nano, sliding", 8, 512, 4, 4, 64, 256},        {"nano, full", 8, 512, 4, 4, 64, 0},
-      {"60m, sliding", 4, 1024, 8, 8, 64, 512},        {"60m, full", 4, 1024, 8, 8, 64, 0},
-      {"190m, sliding", 2, 1024, 12, 12, 64, 512},     {"190m, full", 2, 1024, 12, 12, 64, 0},
-      {"wide head, sliding", 2, 1024, 6, 6, 128, 512}, {"wide head, full", 2, 1024, 6, 6, 128, 0},
-      {"grouped, sliding", 2, 1024, 12, 4, 64, 512},
-  };
+  std::vector<Row> rows;
+  for (const char* name : {"nano", "60m", "190m"}) {
+    const model::BenchSize& size = model::bench_size(name, "bench attention");
+    const model::ModelConfig& config = size.config;
+    const Row full{size.name + ", full", size.micro_batch, size.seq_len, config.n_heads, config.n_kv_heads, config.head_dim, 0};
+    rows.push_back(full);
+    rows.back().name = size.name + ", sliding";
+    rows.back().window = size.window;
+    rows.push_back(full);
+  }
+  rows.insert(
+      rows.end(),
+      {{"wide head, sliding", 2, 1024, 6, 6, 128, 512}, {"wide head, full", 2, 1024, 6, 6, 128, 0}, {"grouped, sliding", 2, 1024, 12, 4, 64, 512}});
   for (int64_t k = 1; k <= 64; k *= 2) rows.push_back({fmt::format("length {}k", k), 1, k * 1024, 4, 4, 64, 512});
   return rows;
 }
@@ -56,88 +62,29 @@ struct Result {
   double peak = 0;
 };
 
-// One thread by its processor time, which other programs do not lengthen; several by the clock.
-double seconds_now(bool processor) {
-  if (!processor) return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  timespec time;
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-// Numbers in [-1, 1): attention does not get faster or slower by their values, except that no row may be all alike.
-template <class T>
-std::vector<T> numbers(int64_t count, uint32_t seed) {
-  std::vector<T> values(static_cast<size_t>(count));
-  uint32_t state = seed * 2654435761u + 1;
-  for (T& value : values) {
-    state = state * 1664525u + 1013904223u;
-    value = numerics::round_to<T>(static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f);
-  }
-  return values;
-}
-
-template <class T>
-class Bench {
- public:
-  explicit Bench(const Row& row) {
-    const int64_t queries = row.instances * row.seq * row.heads * row.head_dim, keys = row.instances * row.seq * row.kv_heads * row.head_dim;
-    q_ = numbers<T>(queries, 1), k_ = numbers<T>(keys, 2), v_ = numbers<T>(keys, 3), dout_ = numbers<T>(queries, 4);
-    out_.resize(q_.size()), dv_.resize(v_.size()), dq_.resize(q_.size()), dk_.resize(k_.size());
-    row_max_.resize(static_cast<size_t>(row.instances * row.seq * row.heads)), row_scale_.resize(row_max_.size());
-    shape_ = {.instances = row.instances,
-              .keys = row.seq,
-              .first_query = 0,
-              .heads = row.heads,
-              .kv_heads = row.kv_heads,
-              .head_dim = row.head_dim,
-              .window = row.window};
-  }
-
-  double pairs() const { return static_cast<double>(kernels::visible_pairs(shape_)); }
-
-  void forward(ThreadPool& pool) {
-    kernels::AttentionForward<T> args{.shape = shape_, .q = q_.data(), .k = k_.data(), .v = v_.data(), .out = out_.data()};
-    args.row_max = row_max_.data();
-    args.row_scale = row_scale_.data();
-    kernels::attention_forward(args, pool);
-  }
-
-  void backward(ThreadPool& pool) {
-    kernels::AttentionBackward<T> args{.shape = shape_, .q = q_.data(), .k = k_.data(), .v = v_.data(), .out = out_.data()};
-    args.dout = dout_.data();
-    args.row_max = row_max_.data();
-    args.row_scale = row_scale_.data();
-    args.dq = dq_.data();
-    args.dk = dk_.data();
-    args.dv = dv_.data();
-    kernels::attention_backward(args, pool);
-  }
-
- private:
-  kernels::AttentionShape shape_;
-  std::vector<T> q_, k_, v_, dout_, out_, dv_;
-  std::vector<float> dq_, dk_, row_max_, row_scale_;
-};
-
 // Forward and backward in turn; the best round of each counts, and the raw peak is the mean of before and after.
 template <class T>
 Result measure(const Row& row, double seconds, ThreadPool& pool) {
-  Bench<T> bench(row);
-  const bool processor = pool.threads() == 1;
-  const DType dtype = sizeof(T) == sizeof(bf16) ? DType::kBF16 : DType::kF32;
-  bench.forward(pool);
-  bench.backward(pool);
-  Result result{.pairs = bench.pairs() * static_cast<double>(row.heads), .peak = kernels::peak_gflops(dtype, pool)};
+  const kernels::AttentionShape shape{
+      .instances = row.instances, .keys = row.seq, .heads = row.heads, .kv_heads = row.kv_heads, .head_dim = row.head_dim, .window = row.window};
+  kernels::AttentionSample<T> sample(shape);
+  // One thread by processor time; several by the clock, because a thread that waits for another uses none.
+  const Stopwatch all;
+  const auto now = [&] { return pool.threads() == 1 ? processor_seconds() : all.seconds(); };
+  const DType dtype = dtype_of<T>();
+  sample.forward(pool);
+  sample.backward(pool);
+  Result result{.pairs = static_cast<double>(kernels::visible_pairs(shape) * row.heads), .peak = kernels::peak_gflops(dtype, pool)};
   result.forward_s = result.backward_s = std::numeric_limits<double>::infinity();
-  const double start = seconds_now(false);
+  const Stopwatch measuring;
   do {
-    const double begin = seconds_now(processor);
-    bench.forward(pool);
-    const double middle = seconds_now(processor);
-    bench.backward(pool);
+    const double begin = now();
+    sample.forward(pool);
+    const double middle = now();
+    sample.backward(pool);
     result.forward_s = std::min(result.forward_s, middle - begin);
-    result.backward_s = std::min(result.backward_s, seconds_now(processor) - middle);
-  } while (seconds_now(false) - start < seconds);
+    result.backward_s = std::min(result.backward_s, now() - middle);
+  } while (measuring.seconds() < seconds);
   result.peak = (result.peak + kernels::peak_gflops(dtype, pool)) / 2;
   const double work = result.pairs * static_cast<double>(row.head_dim) * 1e-9;
   result.forward_gflops = 4 * work / result.forward_s;

@@ -67,7 +67,7 @@ double prefill_flops(const model::ModelConfig& config, int64_t tokens) {
 void run(const Options& options) {
   const model::BenchSize& size = model::bench_size(options.model, "--model");
   ThreadPool pool(options.threads);
-  const DType dtype = options.dtype == "bf16" ? DType::kBF16 : DType::kF32;
+  const DType dtype = compute_dtype(options.dtype);
   const double peak = kernels::peak_gflops(dtype, pool), read = kernels::read_gbps(pool);
   const Rates rates = dtype == DType::kBF16 ? measure<bf16>(options, size.config, pool) : measure<float>(options, size.config, pool);
   const double read_after = kernels::read_gbps(pool), peak_after = kernels::peak_gflops(dtype, pool);

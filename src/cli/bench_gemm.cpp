@@ -4,12 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "cli/bench.h"
 #include "cli/corpus_options.h"
@@ -94,20 +94,18 @@ struct Layer {
   }
 };
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 // The median of `rounds` by the clock on the wall, after one round that warms up. Short products run several times a round.
 template <class T>
 double seconds_of(const kernels::TypedForms<T>& form, const kernels::Gemm<T>& product, int64_t rounds, ThreadPool& pool) {
   form.gemm(product, &pool);
-  const double begin = now();
+  const Stopwatch once;
   form.gemm(product, &pool);
-  const int64_t repeats = std::clamp<int64_t>(static_cast<int64_t>(0.002 / std::max(now() - begin, 1e-6)), 1, 1000);
+  const int64_t repeats = std::clamp<int64_t>(static_cast<int64_t>(0.002 / std::max(once.seconds(), 1e-6)), 1, 1000);
   std::vector<double> seconds;
   for (int64_t round = 0; round < rounds; ++round) {
-    const double start = now();
+    const Stopwatch watch;
     for (int64_t i = 0; i < repeats; ++i) form.gemm(product, &pool);
-    seconds.push_back((now() - start) / static_cast<double>(repeats));
+    seconds.push_back(watch.seconds() / static_cast<double>(repeats));
   }
   std::ranges::sort(seconds);
   return seconds[seconds.size() / 2];
@@ -123,7 +121,7 @@ struct Peaks {
 
 template <class T>
 void bench_model(const Options& options, ThreadPool& pool) {
-  constexpr DType kType = sizeof(T) == sizeof(bf16) ? DType::kBF16 : DType::kF32;
+  constexpr DType kType = dtype_of<T>();
   const model::BenchSize& size = model::bench_size(options.model, "--model");
   const int64_t rows = size.rows();
   const kernels::TypedForms<T>& form = kernels::forms<T>();
@@ -170,7 +168,7 @@ void bench_model(const Options& options, ThreadPool& pool) {
 // One shape through every form that this CPU has.
 template <class T>
 void bench_shape(const Options& options, ThreadPool& pool) {
-  constexpr DType kType = sizeof(T) == sizeof(bf16) ? DType::kBF16 : DType::kF32;
+  constexpr DType kType = dtype_of<T>();
   const Layer<T> layer(options.m, options.k, options.n, 0);
   const double work = gflop(options.m, options.n, options.k);
   for (const Isa isa : kernels::available()) {

@@ -1,6 +1,5 @@
 // deltazero bench step: whole training steps on synthetic text, beside the raw peak of this machine.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -145,12 +144,12 @@ double median(std::vector<double> values) {
 double round_to(double value, int digits) { return std::stod(fmt::format("{:.{}f}", value, digits)); }
 
 void print_profile(const std::string& path) {
+  const std::vector<TraceTotal> totals = Trace::totals();
   double all = 0;
-  for (const TraceTotal& total : Trace::totals()) all += total.self_seconds;
+  for (const TraceTotal& total : totals) all += total.self_seconds;
   fmt::print("{:28} {:>9} {:>10} {:>7}\n", "where the time went", "calls", "seconds", "share");
-  for (const TraceTotal& total : Trace::totals())
+  for (const TraceTotal& total : totals)
     fmt::print("{:28} {:>9} {:>10.4f} {:>6.1f}%\n", total.name, total.count, total.self_seconds, 100 * total.self_seconds / all);
-  Trace::write(path);
   fmt::print("trace   {} (open it in chrome://tracing or ui.perfetto.dev)\n", path);
 }
 
@@ -160,16 +159,12 @@ void run(const Options& options) {
   recipe.lanes = options.lanes;
   recipe.steps = options.warmup + options.steps;
   if (!model::parse_remat(options.remat)) {
-    throw UsageError(Complaint{.where = "--remat",
-                               .found = options.remat,
-                               .expected = fmt::format("one of {}, or stages", fmt::join(model::remat_presets(), ", ")),
-                               .hint = "see docs/verbs/plan.md"});
+    throw UsageError(Complaint{.where = "--remat", .found = options.remat, .expected = model::remat_choices(), .hint = "see docs/verbs/plan.md"});
   }
-  const int64_t micro_batch = size.micro_batch;
   ThreadPool pool(options.threads);
-  const DType dtype = options.dtype == "bf16" ? DType::kBF16 : DType::kF32;
+  const DType dtype = compute_dtype(options.dtype);
   const double before = kernels::peak_gflops(dtype, pool);
-  const Run run = run_steps(recipe, options, micro_batch, pool);
+  const Run run = run_steps(recipe, options, size.micro_batch, pool);
   const double after = kernels::peak_gflops(dtype, pool);
 
   std::vector<double> rates;
@@ -199,7 +194,7 @@ void run(const Options& options) {
   line["steps"] = options.steps;
   line["tokens_per_step"] = recipe.batch * recipe.data.sequence_length;
   line["seq_len"] = recipe.data.sequence_length;
-  line["micro_batch"] = std::min(micro_batch, recipe.batch);
+  line["micro_batch"] = std::min(size.micro_batch, recipe.batch);
   line["lanes"] = recipe.lanes;
   line["remat"] = options.remat;
   if (!options.sets.empty()) line["set"] = options.sets;
@@ -209,6 +204,7 @@ void run(const Options& options) {
   line["isa"] = kernels::name_of(kernels::active().isa);
   line["peak_gflops"] = {round_to(before, 0), round_to(after, 0)};
   line["share_of_peak"] = round_to(gflops / (0.5 * (before + after)), 3);
+  if (!options.profile.empty()) Trace::write(options.profile);
   if (options.json) {
     fmt::print("{}\n", line.dump());
     return;

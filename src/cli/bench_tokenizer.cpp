@@ -1,16 +1,15 @@
 // deltazero bench tokenizer: text to ids.
 #include <fmt/format.h>
-#include <time.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "cli/bench.h"
 #include "text/tokenizer.h"
@@ -53,15 +52,6 @@ std::vector<std::string_view> cut_documents(std::string_view text) {
   return documents;
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-// Processor time of the whole program, which other programs on a busy machine do not lengthen.
-double processor_seconds() {
-  timespec time;
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 struct Rates {
   double best = 0;            // MB/s by the clock
   double best_processor = 0;  // MB per second of one processor
@@ -78,12 +68,12 @@ class Bench {
   // Whole rounds over all documents until `seconds` have passed.
   Rates run(const std::vector<std::string_view>& documents, int64_t bytes, double seconds) {
     Rates rates;
-    const double start = now();
-    while (rates.rounds == 0 || now() - start < seconds) {
-      const double clock = now();
+    const Stopwatch all;
+    while (rates.rounds == 0 || all.seconds() < seconds) {
+      const Stopwatch clock;
       const double processor = processor_seconds();
       rates.tokens = round(documents);
-      rates.best = std::max(rates.best, static_cast<double>(bytes) * 1e-6 / (now() - clock));
+      rates.best = std::max(rates.best, static_cast<double>(bytes) * 1e-6 / clock.seconds());
       rates.best_processor = std::max(rates.best_processor, static_cast<double>(bytes) * 1e-6 / (processor_seconds() - processor));
       ++rates.rounds;
     }

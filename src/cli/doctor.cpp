@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "cli/cli.h"
 #include "kernels/cpu.h"
@@ -59,10 +59,10 @@ std::optional<double> fsync_milliseconds(const std::filesystem::path& directory)
   try {
     File file = File::create(path);
     for (int i = 0; i < 9; ++i) {
-      const auto begin = std::chrono::steady_clock::now();
+      const Stopwatch watch;
       file.write(std::string(4096, 'x'));
       file.sync();
-      times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+      times.push_back(1e3 * watch.seconds());
     }
     file.close();
   } catch (const Error&) {

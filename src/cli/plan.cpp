@@ -81,7 +81,7 @@ Plan make_plan(const Options& options) {
   const int threads = options.threads > 0 ? options.threads : plan.topology.threads > 0 ? static_cast<int>(plan.topology.threads) : default_threads();
   ThreadPool pool(threads);
   plan.estimate = train::estimate_step(plan.recipe, plan.ways.front().plan, pool);
-  plan.peak = kernels::peak_gflops(plan.recipe.dtype == "bf16" ? DType::kBF16 : DType::kF32, pool);
+  plan.peak = kernels::peak_gflops(compute_dtype(plan.recipe.dtype), pool);
   for (Way& way : plan.ways) way.seconds = plan.estimate->seconds(model::parse_remat(way.remat).value());
   return plan;
 }

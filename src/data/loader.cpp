@@ -1,7 +1,6 @@
 #include "data/loader.h"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/stopwatch.h"
 #include "data/documents.h"
 
 namespace dz::data {
@@ -152,7 +152,7 @@ Loader::~Loader() = default;
 
 Batch Loader::take(int64_t step) {
   DZ_CHECK(step >= 1, "step", step);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   State::Result result;
   if (state_->threads.empty()) {
     result = state_->read(step);
@@ -169,7 +169,7 @@ Batch Loader::take(int64_t step) {
       state_->begin = step + 1;
     state_->wake.notify_all();
   }
-  state_->seconds_waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  state_->seconds_waited += watch.seconds();
   if (result.error) std::rethrow_exception(result.error);
   return std::move(result.batch);
 }

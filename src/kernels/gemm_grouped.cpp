@@ -156,6 +156,7 @@ class GroupedProduct {
   PackedGroup a_, b_;
   float* tiles_ = nullptr;
 };
+
 }  // namespace
 
 template <class T>

@@ -26,17 +26,6 @@ constexpr uint32_t kSpecialBits[] = {0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f
                                      0x00012345u, 0x807fffffu, 0x00800000u, 0x7f7fffffu, 0xff7fffffu, 0x00400000u};
 
 template <class T>
-constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, bf16>) {
-    return DType::kBF16;
-  } else if constexpr (std::is_same_v<T, double>) {
-    return DType::kF64;
-  } else {
-    return DType::kF32;
-  }
-}
-
-template <class T>
 T with_flipped_bit(T x, int bit) {
   if constexpr (std::is_same_v<T, bf16>) {
     return {static_cast<uint16_t>(x.bits ^ 1u)};

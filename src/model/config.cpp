@@ -136,6 +136,12 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   return specs;
 }
 
+std::vector<std::string> parameter_names(const ModelConfig& config) {
+  std::vector<std::string> names;
+  for (ParameterSpec& spec : parameter_specs(config)) names.push_back(std::move(spec.name));
+  return names;
+}
+
 int64_t num_params(const ModelConfig& config) {
   int64_t count = 0;
   for (const ParameterSpec& spec : parameter_specs(config)) count += element_count(spec.shape);

@@ -73,6 +73,7 @@ struct ParameterSpec {
 
 // In byte order of the names; without lm_head.weight when it is tied.
 std::vector<ParameterSpec> parameter_specs(const ModelConfig& config);
+std::vector<std::string> parameter_names(const ModelConfig& config);
 int64_t num_params(const ModelConfig& config);
 
 // Useful operations of forward and backward for a token of an instance of `seq` tokens: 6 a parameter in matrix products (all linear layers

@@ -1,5 +1,8 @@
 #include "model/remat.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <utility>
 
 namespace dz::model {
@@ -51,6 +54,12 @@ std::vector<std::string_view> remat_presets() {
   std::vector<std::string_view> names;
   for (const auto& preset : kPresets) names.push_back(preset.first);
   return names;
+}
+
+std::string remat_choices() {
+  std::vector<std::string_view> stages;
+  for (const Stage stage : kStages) stages.push_back(name_of(stage));
+  return fmt::format("one of {}, or stages of a layer with commas between them, of {}", fmt::join(remat_presets(), ", "), fmt::join(stages, ", "));
 }
 
 std::string to_text(Remat remat) {

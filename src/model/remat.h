@@ -47,6 +47,7 @@ inline constexpr Remat Remat::kFull{(1 << kStages.size()) - 1};
 std::optional<Remat> parse_remat(std::string_view text);
 
 std::vector<std::string_view> remat_presets();  // in that order
+std::string remat_choices();                    // for messages: the presets and the stages
 std::string to_text(Remat remat);               // the preset when there is one
 
 }  // namespace dz::model

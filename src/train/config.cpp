@@ -1,7 +1,6 @@
 #include "train/config.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -163,17 +162,13 @@ void resolve(Config& config, const YamlReader& reader) {
   optim::check(recipe.adamw, reader.where("recipe.optimizer"));
   optim::check(recipe.muon, reader.where("recipe.optimizer.muon"));
   optim::check(recipe.skip_step, reader.where("recipe.optimizer.skip_step"));
-  std::vector<std::string> names;
-  for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) names.push_back(spec.name);
-  optim::decay_table(recipe.adamw, names, reader.where("recipe.optimizer"));
+  optim::decay_table(recipe.adamw, model::parameter_names(recipe.model), reader.where("recipe.optimizer"));
   if (recipe.init_moments.exp_avg.empty() != recipe.init_moments.exp_avg_sq.empty()) {
     const bool first = recipe.init_moments.exp_avg.empty();
     refuse(reader, first ? "recipe.init_moments.exp_avg" : "recipe.init_moments.exp_avg_sq", "nothing", "a file: both moments are given, or none");
   }
   recipe.skip_step.use_grad_norm = recipe.max_grad_norm > 0;
-  if (!model::parse_remat(config.topology.remat))
-    refuse(reader, "topology.remat", config.topology.remat, fmt::format("one of {}", fmt::join(model::remat_presets(), ", ")),
-           "or stages of a layer with commas between them, of qkv, turned, context, out, middle, gate_up, down");
+  if (!model::parse_remat(config.topology.remat)) refuse(reader, "topology.remat", config.topology.remat, model::remat_choices());
   if (config.topology.zero) refuse(reader, "topology.zero", "true", "false", "with one rank there is nothing to shard");
 }
 

@@ -6,10 +6,9 @@
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "base/trace.h"
-#include "kernels/attention.h"
+#include "kernels/attention_sample.h"
 #include "kernels/state.h"
 #include "model/transformer.h"
-#include "numerics/rounding.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "optim/muon.h"
@@ -96,36 +95,13 @@ AttentionSeconds measure_attention(const Recipe& recipe, int64_t window, ThreadP
   const model::ModelConfig& config = recipe.model;
   const int64_t seq = recipe.data.sequence_length, dim = config.head_dim, group = config.n_heads / config.n_kv_heads;
   const int64_t kv_heads = std::min(config.n_kv_heads, std::max<int64_t>(pool.threads(), kRows * 4 / seq)), heads = kv_heads * group;
-  std::vector<float> random(static_cast<size_t>(seq * heads * dim));
-  fill(random, 1.0f);
-  const auto rounded = [&](int64_t width) {
-    std::vector<T> values(static_cast<size_t>(seq * width));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = numerics::round_to<T>(random[i]);
-    return values;
-  };
-  const std::vector<T> q = rounded(heads * dim), k = rounded(kv_heads * dim), v = k, dout = q;
-  std::vector<T> out(q.size()), dv(k.size());
-  std::vector<float> row_max(static_cast<size_t>(heads * seq)), row_scale = row_max, dq(q.size()), dk(k.size());
-  const kernels::AttentionShape shape{.instances = 1, .keys = seq, .heads = heads, .kv_heads = kv_heads, .head_dim = dim, .window = window};
+  kernels::AttentionSample<T> sample({.instances = 1, .keys = seq, .heads = heads, .kv_heads = kv_heads, .head_dim = dim, .window = window});
   AttentionSeconds best;
   for (int round = 0; round < 3; ++round) {
     Stopwatch watch;
-    kernels::attention_forward<T>(
-        {.shape = shape, .q = q.data(), .k = k.data(), .v = v.data(), .out = out.data(), .row_max = row_max.data(), .row_scale = row_scale.data()},
-        pool);
+    sample.forward(pool);
     const double forward = watch.lap();
-    kernels::attention_backward<T>({.shape = shape,
-                                    .q = q.data(),
-                                    .k = k.data(),
-                                    .v = v.data(),
-                                    .out = out.data(),
-                                    .dout = dout.data(),
-                                    .row_max = row_max.data(),
-                                    .row_scale = row_scale.data(),
-                                    .dq = dq.data(),
-                                    .dk = dk.data(),
-                                    .dv = dv.data()},
-                                   pool);
+    sample.backward(pool);
     const double backward = watch.lap();
     if (round == 1 || (round > 1 && forward + backward < best.forward + best.backward)) best = {forward, backward};
   }

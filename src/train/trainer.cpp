@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "data/ledger.h"
 #include "kernels/cpu.h"
 #include "kernels/peak.h"
@@ -21,8 +21,6 @@
 
 namespace dz::train {
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 int thread_count(const Topology& topology) {
   if (topology.threads > 0) return static_cast<int>(topology.threads);
@@ -85,17 +83,19 @@ class Trainer {
                          .change = batch_change(recipe(), data_.dataset->vocabulary())});
     double save_seconds = 0;
     while (state_.step < last) {
-      const double begin = now();
+      const Stopwatch whole;
       const data::Batch batch = loader.take(state_.step + 1);
-      const double read = now();
+      const double data_seconds = whole.seconds();
       StepReport report = stepper.step(state_, batch);
       const bool stop = signals.stop_signal() != 0;
       const bool save_due = state_.step == last || stop || signals.take_save_request() || due(run_settings().checkpoint_every);
-      const double stepped = now();
-      if (save_due || due(run_settings().digest_every)) report.digests = digests();
-      report.phases.digest = now() - stepped;
-      report.seconds = now() - begin + save_seconds;
-      report.phases.data = read - begin;
+      if (save_due || due(run_settings().digest_every)) {
+        const Stopwatch watch;
+        report.digests = digests();
+        report.phases.digest = watch.seconds();
+      }
+      report.seconds = whole.seconds() + save_seconds;
+      report.phases.data = data_seconds;
       report.phases.save = save_seconds;
       report.mfu = static_cast<double>(report.tokens) * flops_per_token_ / report.seconds / peak_;
       metrics.append(report);
@@ -140,13 +140,13 @@ class Trainer {
   }
 
   double save(const std::optional<checkpoint::StateDigests>& digests) {
-    const double begin = now();
+    const Stopwatch watch;
     checkpoint::Snapshot snapshot = train::snapshot(options_.config, data_, start_, state_);
     snapshot.digests = digests;
     ledger_->sync();
     const checkpoint::Saved saved = checkpoint::save(directory_.checkpoints(), snapshot, run_settings().keep, pool_);
     for (const std::string& note : saved.notes) progress_.note("warning: " + note);
-    const double seconds = now() - begin;
+    const double seconds = watch.seconds();
     progress_.note(fmt::format("saved   step {} in {:.2f} s ({}B)", state_.step, seconds, short_count(static_cast<double>(saved.bytes))));
     return seconds;
   }
@@ -193,7 +193,7 @@ class Trainer {
   }
 
   void describe() {
-    const DType dtype = recipe().dtype == "bf16" ? DType::kBF16 : DType::kF32;
+    const DType dtype = compute_dtype(recipe().dtype);
     peak_ = kernels::peak_gflops(dtype, pool_) * 1e9;
     flops_per_token_ = model::flops_per_token(recipe().model, recipe().data.sequence_length);
     const int64_t tokens = recipe().batch * recipe().data.sequence_length;

@@ -16,15 +16,9 @@ std::vector<bool> muon_tensors(const Recipe& recipe) {
   return by_muon;
 }
 
-std::vector<std::string> tensor_names(const Recipe& recipe) {
-  std::vector<std::string> names;
-  for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) names.push_back(spec.name);
-  return names;
-}
-
 // no_decay holds for either optimizer; the decay itself is its own.
 std::vector<double> weight_decays(const Recipe& recipe, const std::vector<bool>& by_muon) {
-  const std::vector<std::string> names = tensor_names(recipe);
+  const std::vector<std::string> names = model::parameter_names(recipe.model);
   optim::AdamWSettings of_matrices = recipe.adamw;
   of_matrices.weight_decay = recipe.muon.weight_decay;
   std::vector<double> decays = optim::decay_table(recipe.adamw, names, "recipe.optimizer");
@@ -71,7 +65,7 @@ void Updater::update(TrainState& state, const model::Parameters& gradient, float
 }
 
 std::vector<std::string> describe_update(const Recipe& recipe, const std::string& schedule) {
-  const std::vector<std::string> names = tensor_names(recipe);
+  const std::vector<std::string> names = model::parameter_names(recipe.model);
   const std::vector<bool> by_muon = muon_tensors(recipe);
   const std::vector<double> decays = weight_decays(recipe, by_muon);
   std::vector<std::string> exempt;

@@ -1,6 +1,8 @@
 // What scripts read from `deltazero bench`.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -68,6 +70,16 @@ TEST(BenchStep, IsOneLineWithTheKeysOfTheComparisonScripts) {
   const Json other = Json::parse(deltazero("bench step --model smoke --steps 2 --warmup 1 --threads 2 --remat full --micro-batch 1 --json").text);
   EXPECT_EQ(other["final_loss"], line["final_loss"]);
   EXPECT_NE(Json::parse(deltazero("bench step --model smoke --steps 1 --warmup 1 --json").text)["final_loss"], line["final_loss"]);
+}
+
+TEST(BenchStep, TheProfileIsWrittenWhateverIsPrinted) {
+  for (const char* json : {"", " --json"}) {
+    const std::string path = ::testing::TempDir() + "bench_step_profile.json";
+    std::remove(path.c_str());
+    EXPECT_EQ(deltazero("bench step --model smoke --steps 1 --warmup 0 --profile " + path + json).code, 0);
+    std::ifstream file(path);
+    EXPECT_FALSE(Json::parse(file).at("traceEvents").empty()) << json;
+  }
 }
 
 TEST(BenchStep, ASizeIsChangedByKeysThatExist) {
