@@ -31,7 +31,7 @@ void LaneSums::begin(const LaneGroup& group, int64_t instances) {
 float* LaneSums::buffer(int slot, std::span<float> gradient) {
   if (slot == 0) return gradient.data();
   if (static_cast<size_t>(slot) >= slots_.size()) slots_.resize(static_cast<size_t>(slot) + 1);
-  std::vector<float>& memory = slots_[static_cast<size_t>(slot)];
+  LargeVector<float>& memory = slots_[static_cast<size_t>(slot)];
   if (memory.size() < gradient.size()) memory.resize(gradient.size());
   return memory.data();
 }

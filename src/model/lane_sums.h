@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/large_memory.h"
 #include "model/transformer.h"
 #include "parallel/lanes.h"
 
@@ -38,7 +39,7 @@ class LaneSums {
   ThreadPool& pool_;
   LaneGroup group_;
   std::vector<Lane> lanes_;                // the non-empty ones of the micro-batch
-  std::vector<std::vector<float>> slots_;  // slot 0 is the gradient itself and has no buffer
+  std::vector<LargeVector<float>> slots_;  // slot 0 is the gradient itself and has no buffer
 };
 
 }  // namespace dz::model

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/large_memory.h"
 #include "base/tensor.h"
 #include "model/config.h"
 
@@ -44,7 +45,7 @@ class Parameters {
  private:
   std::vector<ParameterSpec> specs_;
   std::vector<size_t> offsets_, counts_;
-  std::vector<float> arena_;
+  LargeVector<float> arena_;
 };
 
 // After the lane tree, before the norm: embedding = head + embedding, when the model is tied; else nothing.

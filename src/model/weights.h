@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/large_memory.h"
 #include "model/config.h"
 #include "model/parameters.h"
 
@@ -47,7 +48,7 @@ class CastWeights {
   std::vector<LayerWeights<T>> layers;
 
  private:
-  std::vector<T> cast_;  // unused for float, whose matrices are read in place
+  LargeVector<T> cast_;  // unused for float, whose matrices are read in place
 };
 
 }  // namespace dz::model

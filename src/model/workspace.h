@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "base/large_memory.h"
 #include "model/config.h"
 #include "model/transformer.h"
 
@@ -40,14 +40,14 @@ class Arena {
   int64_t bytes() const { return static_cast<int64_t>(most_); }
   const std::vector<ArenaLine>& lines() const { return lines_; }
   void allocate() {
-    memory_.reset(static_cast<std::byte*>(::operator new (most_, std::align_val_t{kAlign})));
+    memory_.reset(static_cast<std::byte*>(allocate_large(most_)));
     used_ = 0;
   }
 
  private:
   static constexpr size_t kAlign = 64;
   struct Free {
-    void operator()(std::byte* block) const { ::operator delete (block, std::align_val_t{kAlign}); }
+    void operator()(std::byte* block) const { free_large(block); }
   };
   void note(const char* name, int64_t bytes);
 
