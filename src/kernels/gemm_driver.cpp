@@ -8,8 +8,8 @@
 namespace dz::kernels {
 namespace {
 
-// Few rows: B that was packed apart would not be used again. Little work, some microseconds: waking threads costs more than they bring.
-constexpr int64_t kFewRows = 32, kLittleWork = 1 << 20;
+// Some rows: B that was packed apart would not be used again. Little work, some microseconds: waking threads costs more than they bring.
+constexpr int64_t kSomeRows = 32, kLittleWork = 1 << 20;
 
 }  // namespace
 
@@ -29,9 +29,11 @@ void run_gemm(const GemmForm& form, const Gemm<T>& product, ThreadPool* pool) {
   DZ_CHECK(product.k >= 0, "k", product.k);
   DZ_CHECK(product.out != nullptr || product.acc != nullptr, "m", product.m);
   const GemmJob<T> job(form, product);
-  if (product.m * product.n * product.k <= kLittleWork) {
+  if (takes_few(job)) {
+    few_gemm(job, pool);
+  } else if (product.m * product.n * product.k <= kLittleWork) {
     small_gemm(job, nullptr);
-  } else if (product.m <= kFewRows || (product.m <= kSmallRows && product.n <= kSmallCols && pool == nullptr)) {
+  } else if (product.m <= kSomeRows || (product.m <= kSmallRows && product.n <= kSmallCols && pool == nullptr)) {
     small_gemm(job, pool);
   } else if (form.chunk == 0) {
     held_gemm(job, pool);

@@ -7,8 +7,8 @@
 
 namespace dz::kernels {
 
-// `product` in the contract's order. pool null: on the calling thread. Small products use the stack only; for large ones each thread that takes
-// part keeps a few MiB for the next call: what it packed, and sums on their way.
+// `product` in the contract's order. pool null: on the calling thread. Small products use the stack only; for few rows the caller
+// keeps A as it packed it for the next call; for large ones each thread that takes part keeps a few MiB: what it packed, and sums on their way.
 template <class T>
 void run_gemm(const GemmForm& form, const Gemm<T>& product, ThreadPool* pool);
 

@@ -23,6 +23,21 @@ struct GemmStore {
   bool add = false;
 };
 
+// Few rows of A times a B whose k are neighbours, as in decoding: x * weight'. B is read once, in the order of memory and without a packed copy.
+struct GemmFew {
+  int64_t rows = 0;       // of A at most
+  int64_t cols = 0;       // columns that one call multiplies
+  int64_t row_bytes = 0;  // at most, of one row of packed A for one 32-block
+
+  // The rows of A, `stride` elements apart: `blocks` whole 32-blocks and, where `edge` is not null, one more that lies there [rows][32].
+  void (*pack)(const void* source, int64_t stride, int64_t rows, int64_t blocks, const void* edge, void* packed) = nullptr;
+
+  // tile [rows][cols] = packed * B. Column j of B starts at b + j * stride elements; the edge block lies apart, [cols][32].
+  // ahead: the place in memory where B is read some calls later; a line there is asked for with each line that is read. Null: nothing is.
+  void (*multiply)(const void* packed, int64_t rows, const void* b, int64_t stride, int64_t blocks, const void* edge, const char* ahead,
+                   float* tile) = nullptr;
+};
+
 struct GemmForm {
   int64_t rows = 0;       // of the register tile
   int64_t cols = 0;       //
@@ -43,6 +58,8 @@ struct GemmForm {
   // For each of `panels` neighbouring panels of A: tile += panel * b over `blocks` 32-blocks, in the contract's order.
   // tiles: rows x cols f32, row-major, one tile after the other. `fresh`: they start at +0, whatever they hold.
   void (*multiply)(const void* a, int64_t panels, const void* b, int64_t blocks, float* tiles, bool fresh) = nullptr;
+
+  GemmFew few;
 
   // rows x cols of a tile, whose rows are tile_stride apart: out = round((add ? out : nothing) + (sum + bias)). `finish` rounds to the type of the
   // product, `keep` stays in f32.

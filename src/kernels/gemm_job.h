@@ -79,6 +79,11 @@ class FormInUse {
   const GemmForm& form_;
 };
 
+// Whether the walk for few rows takes the product.
+template <class T>
+bool takes_few(const GemmJob<T>& job);
+template <class T>
+void few_gemm(const GemmJob<T>& job, ThreadPool* pool);
 template <class T>
 void small_gemm(const GemmJob<T>& job, ThreadPool* pool);
 template <class T>

@@ -1,4 +1,4 @@
-// Small products, and products of few rows: everything on the stack, packed where it is used.
+// Small products, and products of some rows: everything on the stack, packed where it is used.
 #include <functional>
 
 #include "base/thread_pool.h"

@@ -1,5 +1,6 @@
 // AMX form. TDPBF16PS over two tiles of 32 k is one 32-block of the contract: a chain over the low halves of the pairs, one over the high
 // halves, both from +0, their sum added to the accumulator; denormals are flushed.
+#include "kernels/amx/few.h"
 #include "kernels/amx/tiles.h"
 #include "kernels/avx512/transpose.h"
 #include "kernels/gemm_form.h"
@@ -108,6 +109,7 @@ constinit const GemmForm kGemmBf16 = {.rows = kRows,
                                       .pack_b_k = pack_b_k,
                                       .pack_b_lanes = pack_b_lanes,
                                       .multiply = multiply,
+                                      .few = kFew,
                                       .finish = avx512_bf16::gemm_finish_bf16,
                                       .keep = avx512_bf16::gemm_finish_f32,
                                       .begin = begin,

@@ -133,6 +133,61 @@ void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t
   }
 }
 
+// Few rows: a row of A is packed like B, even k before odd k.
+constexpr int64_t kFewRows = 16;
+
+template <class T>
+void few_pack(const void* source, int64_t stride, int64_t rows, int64_t blocks, const void* edge, void* packed) {
+  float* out = static_cast<float*>(packed);
+  for (int64_t block = 0; block <= blocks; ++block) {
+    if (block == blocks && edge == nullptr) return;
+    for (int64_t row = 0; row < rows; ++row, out += kGemmBlock) {
+      const T* x =
+          block < blocks ? static_cast<const T*>(source) + row * stride + block * kGemmBlock : static_cast<const T*>(edge) + row * kGemmBlock;
+      for (int64_t k = 0; k < kGemmBlock; k += 8) {
+        float wide[8];
+        _mm256_storeu_ps(wide, load8(x + k));
+        for (int64_t i = 0; i < 8; ++i) out[place(k + i)] = wide[i];
+      }
+    }
+  }
+}
+
+// The panel of B for 16 columns stays in L1, and every row of A walks both chains over it.
+template <class T>
+void few_multiply(const void* packed, int64_t rows, const void* b, int64_t stride, int64_t blocks, const void* edge, const char* ahead, float* tile) {
+  constexpr int64_t kLines = kCols * kGemmBlock * static_cast<int64_t>(sizeof(T)) / 64;
+  const float* x = static_cast<const float*>(packed);
+  for (int64_t i = 0; i < rows * kCols; i += 8) _mm256_store_ps(tile + i, _mm256_setzero_ps());
+  for (int64_t block = 0; block <= blocks; ++block) {
+    if (block == blocks && edge == nullptr) return;
+    alignas(32) float panel[kGemmBlock * kCols];
+    if (block < blocks) {
+      for (int64_t line = 0; ahead != nullptr && line < kLines; ++line) _mm_prefetch(ahead + (block * kLines + line) * 64, _MM_HINT_T1);
+      pack_b_k<T>(static_cast<const T*>(b) + block * kGemmBlock, stride, panel, 0);
+    } else {
+      pack_b_k<T>(edge, kGemmBlock, panel, 0);
+    }
+    for (int64_t row = 0; row < rows; ++row, x += kGemmBlock) {
+      __m256 even[kVectors] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, odd[kVectors] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+#pragma GCC unroll 16
+      for (int64_t step = 0; step < kHalf; ++step) {
+        const __m256 x_even = _mm256_broadcast_ss(x + step), x_odd = _mm256_broadcast_ss(x + kHalf + step);
+#pragma GCC unroll 2
+        for (int64_t j = 0; j < kVectors; ++j) {
+          even[j] = _mm256_fmadd_ps(x_even, _mm256_load_ps(panel + step * kCols + 8 * j), even[j]);
+          odd[j] = _mm256_fmadd_ps(x_odd, _mm256_load_ps(panel + (kHalf + step) * kCols + 8 * j), odd[j]);
+        }
+      }
+#pragma GCC unroll 2
+      for (int64_t j = 0; j < kVectors; ++j) {
+        float* sum = tile + row * kCols + 8 * j;
+        _mm256_store_ps(sum, _mm256_add_ps(_mm256_load_ps(sum), _mm256_add_ps(even[j], odd[j])));
+      }
+    }
+  }
+}
+
 template <class T>
 constexpr GemmForm form() {
   return {.rows = kRows,
@@ -146,6 +201,7 @@ constexpr GemmForm form() {
           .pack_b_k = pack_b_k<T>,
           .pack_b_lanes = pack_b_lanes<T>,
           .multiply = multiply,
+          .few = {.rows = kFewRows, .cols = kCols, .row_bytes = kGemmBlock * 4, .pack = few_pack<T>, .multiply = few_multiply<T>},
           .finish = sizeof(T) == 2 ? gemm_finish_bf16 : gemm_finish_f32,
           .keep = gemm_finish_f32};
 }

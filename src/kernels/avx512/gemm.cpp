@@ -1,6 +1,7 @@
 // AVX-512 FMA form, bf16 and f32: packing widens to f32, so both share one kernel.
 #include <immintrin.h>
 
+#include "kernels/avx512/few.h"
 #include "kernels/avx512/transpose.h"
 #include "kernels/gemm_form.h"
 
@@ -89,6 +90,49 @@ void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t
   }
 }
 
+// Few rows, in f32: all k in ascending order, for bf16 widened behind the transposition of pairs, which is half the work.
+template <class T>
+struct FewWide {
+  using Element = T;
+  static constexpr int64_t kRowBytes = kGemmBlock * 4;
+
+  DZ_INLINE static void pack_row(const T* x, char* out) {
+    _mm512_storeu_si512(out, load16(x));
+    _mm512_storeu_si512(out + 64, load16(x + 16));
+  }
+
+  // To [32 k][16 columns].
+  DZ_INLINE static void transpose(const T* x, int64_t stride, uint32_t* words) {
+    constexpr int64_t kWords = static_cast<int64_t>(sizeof(T)) / 2;  // two k of bf16 are a word
+#pragma GCC unroll 2
+    for (int64_t part = 0; part < kWords; ++part) {
+      __m512i r[4][4];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < 16; ++i) r[i / 4][i % 4] = _mm512_loadu_si512(x + i * stride + part * 16);
+      transpose_16x16(
+          r, [&](int i, __m512i row) __attribute__((always_inline)) {
+            if constexpr (sizeof(T) == 4) {
+              _mm512_store_si512(words + (part * 16 + i) * kFewCols, row);
+            } else {
+              _mm512_store_si512(words + 2 * i * kFewCols, _mm512_slli_epi32(row, 16));
+              _mm512_store_si512(words + (2 * i + 1) * kFewCols, _mm512_and_si512(row, _mm512_set1_epi32(static_cast<int>(0xffff0000))));
+            }
+          });
+    }
+  }
+
+  DZ_INLINE static __m512 both_chains(const char* row, const uint32_t* words) {
+    const float* x = static_cast<const float*>(static_cast<const void*>(row));
+    __m512 even = _mm512_setzero_ps(), odd = _mm512_setzero_ps();
+#pragma GCC unroll 16
+    for (int64_t k = 0; k < kGemmBlock; k += 2) {
+      even = _mm512_fmadd_ps(_mm512_set1_ps(x[k]), _mm512_castsi512_ps(_mm512_load_si512(words + k * kFewCols)), even);
+      odd = _mm512_fmadd_ps(_mm512_set1_ps(x[k + 1]), _mm512_castsi512_ps(_mm512_load_si512(words + (k + 1) * kFewCols)), odd);
+    }
+    return _mm512_add_ps(even, odd);
+  }
+};
+
 template <class T>
 constexpr GemmForm form() {
   return {.rows = kRows,
@@ -102,6 +146,7 @@ constexpr GemmForm form() {
           .pack_b_k = pack_b_k<T>,
           .pack_b_lanes = pack_b_lanes<T>,
           .multiply = multiply,
+          .few = few<FewWide<T>>(),
           .finish = sizeof(T) == 2 ? gemm_finish_bf16 : gemm_finish_f32,
           .keep = gemm_finish_f32};
 }

@@ -40,16 +40,23 @@ DZ_INLINE void store_4x16(__m512i (&r)[4], uint32_t* out) {
   for (int i = 0; i < 4; ++i) _mm512_storeu_si512(out + 16 * i, r[i]);
 }
 
-// 16 rows of 16 words; row i of the result is stored at out + i * stride.
-DZ_INLINE void store_16x16(__m512i (&r)[4][4], uint32_t* out, int64_t stride) {
+// 16 rows of 16 words; use(i, row) takes row i of the result.
+template <class Use>
+DZ_INLINE void transpose_16x16(__m512i (&r)[4][4], Use use) {
 #pragma GCC unroll 4
   for (int group = 0; group < 4; ++group) transpose_words(r[group]);
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
     transpose_lanes(r[0][j], r[1][j], r[2][j], r[3][j]);
 #pragma GCC unroll 4
-    for (int l = 0; l < 4; ++l) _mm512_storeu_si512(out + (4 * l + j) * stride, r[l][j]);
+    for (int l = 0; l < 4; ++l) use(4 * l + j, r[l][j]);
   }
+}
+
+// The same, row i of the result to out + i * stride.
+DZ_INLINE void store_16x16(__m512i (&r)[4][4], uint32_t* out, int64_t stride) {
+  transpose_16x16(
+      r, [&](int i, __m512i row) __attribute__((always_inline)) { _mm512_storeu_si512(out + i * stride, row); });
 }
 
 // The 16 words of x to four panels of four rows each.

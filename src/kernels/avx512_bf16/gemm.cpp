@@ -2,6 +2,7 @@
 // of a 32-block two steps at a time, in the contract's order.
 #include <immintrin.h>
 
+#include "kernels/avx512/few.h"
 #include "kernels/avx512/transpose.h"
 #include "kernels/gemm_form.h"
 
@@ -97,6 +98,32 @@ void multiply(const void* a_panels, int64_t panels, const void* b_panel, int64_t
   }
 }
 
+// Few rows: a row of A as load_pairs leaves it, 16 columns of B as the same words transposed.
+struct FewPairs {
+  using Element = uint16_t;
+  static constexpr int64_t kRowBytes = kGemmBlock * 2;
+
+  DZ_INLINE static void pack_row(const uint16_t* x, char* out) { _mm512_storeu_si512(out, load_pairs(x)); }
+
+  DZ_INLINE static void transpose(const uint16_t* x, int64_t stride, uint32_t* words) {
+    __m512i r[4][4];
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < 16; ++i) r[i / 4][i % 4] = load_pairs(x + i * stride);
+    store_16x16(r, words, kFewCols);
+  }
+
+  DZ_INLINE static __m512 both_chains(const char* row, const uint32_t* words) {
+    const uint32_t* x = static_cast<const uint32_t*>(static_cast<const void*>(row));
+    __m512 even = _mm512_setzero_ps(), odd = _mm512_setzero_ps();
+#pragma GCC unroll 8
+    for (int64_t word = 0; word < kGemmBlock / 2; word += 2) {
+      even = _mm512_dpbf16_ps(even, broadcast(x[word]), pairs(words + word * kFewCols));
+      odd = _mm512_dpbf16_ps(odd, broadcast(x[word + 1]), pairs(words + (word + 1) * kFewCols));
+    }
+    return _mm512_add_ps(even, odd);
+  }
+};
+
 }  // namespace
 
 constinit const GemmForm kGemmBf16 = {.rows = kRows,
@@ -110,6 +137,7 @@ constinit const GemmForm kGemmBf16 = {.rows = kRows,
                                       .pack_b_k = pack_b_k,
                                       .pack_b_lanes = pack_b_lanes,
                                       .multiply = multiply,
+                                      .few = few<FewPairs>(),
                                       .finish = gemm_finish_bf16,
                                       .keep = gemm_finish_f32};
 
