@@ -13,6 +13,7 @@ void add_bench(CLI::App& app) {
   add_bench_attention(*verb);
   add_bench_decode(*verb);
   add_bench_gemm(*verb);
+  add_bench_passes(*verb);
   add_bench_step(*verb);
   add_bench_tokenizer(*verb);
 }

@@ -10,6 +10,7 @@ namespace dz::cli {
 void add_bench_attention(CLI::App& bench);
 void add_bench_decode(CLI::App& bench);
 void add_bench_gemm(CLI::App& bench);
+void add_bench_passes(CLI::App& bench);
 void add_bench_step(CLI::App& bench);
 void add_bench_tokenizer(CLI::App& bench);
 

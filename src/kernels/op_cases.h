@@ -12,6 +12,10 @@
 #include "kernels/op_tables.h"
 #include "kernels/table.h"
 
+namespace dz {
+class ThreadPool;
+}
+
 namespace dz::kernels {
 
 // A deliberate mistake in the first input of a case, for tests of the tests.
@@ -33,6 +37,7 @@ struct CaseOutput {
 struct PreparedCase {
   int64_t units = 0;
   std::function<void(const Table& table, int64_t begin, int64_t end)> run;
+  std::function<void(ThreadPool& pool)> run_on;  // by the active table, cut into units as in a training step
   std::vector<CaseOutput> outputs;
   std::shared_ptr<void> memory;
 };
@@ -48,6 +53,21 @@ struct OpCase {
 
 // The cases of a set, in a fixed order. Making the list is cheap; memory is taken by prepare().
 std::vector<OpCase> op_cases(CaseSet set);
+
+// Sizes of a training step, for the ops that memory bounds.
+struct PassShape {
+  int64_t rows = 0;       // tokens of a micro-batch
+  int64_t lane_rows = 0;  // of a lane: column sums go lane by lane
+  int64_t loss_rows = 0;  // of a chunk of logits
+  int64_t seq = 0;
+  int64_t width = 0, heads = 0, head_dim = 0, d_ff = 0, vocab = 0;
+  int64_t state = 0;  // elements of a tensor of the optimizer
+
+  PassShape scaled(double factor) const;  // fewer rows and elements, at least one; the same widths
+};
+
+// Every such op once, by compute type bf16 or f32. The order depends on neither shape nor type.
+std::vector<OpCase> pass_cases(const PassShape& shape, DType dtype);
 
 // Empty when equal bit for bit (two NaNs are equal), else where the first difference is, with both values.
 std::string first_difference(const PreparedCase& a, const PreparedCase& b);

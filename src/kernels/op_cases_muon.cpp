@@ -16,7 +16,7 @@ void add_momentum(const ElementsCase& c, CaseSet set, float momentum, bool neste
     args.gradient = memory.input<float>(c.count);
     args.m = memory.in_out<float>("m", c.count);
     args.update = memory.output<float>("update", c.count);
-    return units_of(c.count, args, &Table::muon_momentum);
+    return units_of(c.count, args, &Table::muon_momentum, muon_momentum);
   });
 }
 
@@ -31,20 +31,20 @@ void add_muon(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases) {
     memory.last_bit(16);
     args.x = memory.input<float>(c.count);
     args.out = memory.output<bf16>("out", c.count);
-    return units_of(c.count, args, &Table::muon_normalize);
+    return units_of(c.count, args, &Table::muon_normalize, muon_normalize);
   });
   add_case(cases, set, c, "muon_combine", name("muon_combine"), (kFloat + 2 * kHalf) * count, 0, [c](CaseMemory& memory) {
     MuonCombine args{.count = c.count, .x_scale = -4.775f, .acc_scale = 2.0315f};
     args.x = memory.input<bf16>(c.count);
     args.acc = memory.input<float>(c.count);
     args.out = memory.output<bf16>("out", c.count);
-    return units_of(c.count, args, &Table::muon_combine);
+    return units_of(c.count, args, &Table::muon_combine, muon_combine);
   });
   add_case(cases, set, c, "muon_apply", name("muon_apply"), (2 * kFloat + kHalf) * count, 0, [c](CaseMemory& memory) {
     MuonApply args{.count = c.count, .decay = 0.998f, .step = -0.021f};
     args.x = memory.input<bf16>(c.count);
     args.p = memory.in_out<float>("p", c.count);
-    return units_of(c.count, args, &Table::muon_apply);
+    return units_of(c.count, args, &Table::muon_apply, muon_apply);
   });
 }
 

@@ -73,7 +73,7 @@ PreparedCase backward_case(const AttentionCase& c, CaseMemory& memory) {
   args.dq = memory.output<float>("dq", keys * c.heads * c.head_dim);
   args.dk = memory.output<float>("dk", keys * c.kv_heads * c.head_dim);
   args.dv = memory.output<T>("dv", keys * c.kv_heads * c.head_dim);
-  return units_of<T>(c.instances * c.kv_heads, args, &TypedForms<T>::attention_backward);
+  return units_of<T>(c.instances * c.kv_heads, args, &TypedForms<T>::attention_backward, attention_backward<T>);
 }
 
 template <class T>
@@ -84,12 +84,14 @@ void add_attentions(const AttentionCase& c, CaseSet set, std::vector<OpCase>& ca
   };
   add_case(cases, set, c, "attention_forward", name("attention_forward"), 0, attention_flops(c, 2), [c](CaseMemory& memory) {
     const int64_t tiles = (c.keys - 1) / kAttentionTile - c.first_query / kAttentionTile + 1;
-    return units_of<T>(c.instances * c.heads * tiles, forward_args<T>(c, memory, true), &TypedForms<T>::attention_forward);
+    return units_of<T>(c.instances * c.heads * tiles, forward_args<T>(c, memory, true), &TypedForms<T>::attention_forward, attention_forward<T>);
   });
   if (c.first_query > 0) return;
   add_case(cases, set, c, "attention_backward", name("attention_backward"), 0, attention_flops(c, 5),
            [c](CaseMemory& memory) { return backward_case<T>(c, memory); });
 }
+
+}  // namespace
 
 template <class T>
 void add_losses(const LossCase& c, CaseSet set, std::vector<OpCase>& cases) {
@@ -107,7 +109,7 @@ void add_losses(const LossCase& c, CaseSet set, std::vector<OpCase>& cases) {
     args.ce = memory.output<float>("ce", c.rows);
     args.z = memory.output<float>("z", c.rows);
     if (c.gradient) memory.changed("dlogits and exponentials", args.dlogits(), args.dlogits_stride() * c.rows);
-    return units_of<T>(c.rows, args, &TypedForms<T>::cross_entropy);
+    return units_of<T>(c.rows, args, &TypedForms<T>::cross_entropy, cross_entropy<T>);
   });
 }
 
@@ -118,21 +120,21 @@ void add_states(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases) 
     Add args{.count = c.count};
     args.b = memory.input<float>(c.count);
     args.a = memory.in_out<float>("a", c.count);
-    return units_of(c.count, args, &Table::add);
+    return units_of(c.count, args, &Table::add, add);
   });
   add_case(cases, set, c, "cast_to_bf16", name("cast_to_bf16"), 1.5 * bytes, 0, [c](CaseMemory& memory) {
     CastToBf16 args{.count = c.count};
     memory.last_bit(16);
     args.x = memory.input<float>(c.count);
     args.out = memory.output<bf16>("out", c.count);
-    return units_of(c.count, args, &Table::cast_to_bf16);
+    return units_of(c.count, args, &Table::cast_to_bf16, cast_to_bf16);
   });
   add_case(cases, set, c, "squared_norms", name("squared_norms"), bytes, 0, [c](CaseMemory& memory) {
     SquaredNorms args{.count = c.count};
     args.x = memory.input<float>(c.count);
     const int64_t blocks = (c.count + kNormBlock - 1) / kNormBlock;
     args.sums = memory.output<double>("sums", blocks);
-    return units_of(blocks, args, &Table::squared_norms);
+    return units_of(blocks, args, &Table::squared_norms, squared_norms);
   });
 }
 
@@ -158,11 +160,12 @@ void add_adamw(const ElementsCase& c, CaseSet set, bool single, float m_take, st
     if (c.values != OpValues::kSpecial) {
       for (int64_t i = 0; i < c.count; ++i) args.v[i] = args.v[i] < 0 ? -args.v[i] : args.v[i];
     }
-    return units_of(c.count, args, &Table::adamw);
+    return units_of(c.count, args, &Table::adamw, adamw);
   });
 }
 
-}  // namespace
+template void add_losses<bf16>(const LossCase&, CaseSet, std::vector<OpCase>&);
+template void add_losses<float>(const LossCase&, CaseSet, std::vector<OpCase>&);
 
 void add_attention_cases(CaseSet set, std::vector<OpCase>& cases) {
   for (const AttentionCase& c : kAttentionCases) {

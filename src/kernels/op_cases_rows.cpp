@@ -6,8 +6,6 @@
 namespace dz::kernels {
 namespace {
 
-constexpr int32_t kVocab = 29;
-
 template <class T>
 double bytes_of(int64_t elements) {
   return static_cast<double>(elements) * sizeof(T);
@@ -17,6 +15,8 @@ template <class T>
 std::string named(const char* op, const RowsCase& c) {
   return fmt::format("{} {} {}x{}{}", op, type_name<T>(), c.rows, c.width, name_of(c.values));
 }
+
+}  // namespace
 
 template <class T>
 void add_norms(const RowsCase& c, CaseSet set, std::vector<OpCase>& cases) {
@@ -28,7 +28,7 @@ void add_norms(const RowsCase& c, CaseSet set, std::vector<OpCase>& cases) {
     args.y = residual ? memory.in_out<T>("y", count) : memory.output<T>("y", count);
     args.residual = residual ? args.y : nullptr;
     args.rstd = memory.output<float>("rstd", c.rows);
-    return units_of<T>(c.rows, args, &TypedForms<T>::rmsnorm_forward);
+    return units_of<T>(c.rows, args, &TypedForms<T>::rmsnorm_forward, rmsnorm_forward<T>);
   };
   add_case(cases, set, c, "rmsnorm_forward", named<T>("rmsnorm_forward", c), bytes_of<T>(2 * count), 0,
            [forward](CaseMemory& memory) { return forward(memory, false); });
@@ -41,18 +41,18 @@ void add_norms(const RowsCase& c, CaseSet set, std::vector<OpCase>& cases) {
     args.x = memory.input<T>(count);
     args.weight = memory.input<float>(c.width);
     args.rstd = memory.positive(c.rows);
-    return units_of<T>(c.rows, args, &TypedForms<T>::rmsnorm_backward);
+    return units_of<T>(c.rows, args, &TypedForms<T>::rmsnorm_backward, rmsnorm_backward<T>);
   });
   add_case(cases, set, c, "embedding_forward", named<T>("embedding_forward", c), bytes_of<T>(count) + bytes_of<float>(count), 0,
            [c, count](CaseMemory& memory) {
              EmbeddingForward<T> args{.rows = c.rows, .width = c.width};
              if (sizeof(T) == sizeof(bf16)) memory.last_bit(16);
-             args.table = memory.input<float>(kVocab * c.width);
-             auto* tokens = memory.integers(c.rows, 0, kVocab);
-             tokens[0] = kVocab / 2;  // the row that a fault changes is used
+             args.table = memory.input<float>(c.vocab * c.width);
+             auto* tokens = memory.integers(c.rows, 0, static_cast<int32_t>(c.vocab));
+             tokens[0] = static_cast<int32_t>(c.vocab / 2);  // the row that a fault changes is used
              args.tokens = tokens;
              args.y = memory.output<T>("y", count);
-             return units_of<T>(c.rows, args, &TypedForms<T>::embedding_forward);
+             return units_of<T>(c.rows, args, &TypedForms<T>::embedding_forward, embedding_forward<T>);
            });
 }
 
@@ -71,7 +71,7 @@ void add_ropes(const RopeCase& c, CaseSet set, std::vector<OpCase>& cases) {
     args.sin = memory.input<float>((c.first_position + c.positions) * half);
     args.y = memory.output<T>("y", count);
     args.rstd = memory.output<float>("rstd", c.rows);
-    return units_of<T>(c.rows, args, &TypedForms<T>::qk_norm_rope_forward);
+    return units_of<T>(c.rows, args, &TypedForms<T>::qk_norm_rope_forward, qk_norm_rope_forward<T>);
   });
   if (c.first_position > 0) return;
   const double backward_bytes = bytes_of<T>(2 * count) + bytes_of<float>(2 * count);
@@ -84,7 +84,7 @@ void add_ropes(const RopeCase& c, CaseSet set, std::vector<OpCase>& cases) {
     args.sin = memory.input<float>(c.positions * half);
     args.rstd = memory.positive(c.rows);
     args.dx = memory.output<T>("dx", count);
-    return units_of<T>(c.rows, args, &TypedForms<T>::qk_norm_rope_backward);
+    return units_of<T>(c.rows, args, &TypedForms<T>::qk_norm_rope_backward, qk_norm_rope_backward<T>);
   });
 }
 
@@ -97,7 +97,7 @@ void add_swiglus(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases)
     args.gate = memory.input<T>(c.count, kSpread);
     args.up = memory.input<T>(c.count);
     args.out = memory.output<T>("out", c.count);
-    return units_of<T>(c.count, args, &TypedForms<T>::swiglu_forward);
+    return units_of<T>(c.count, args, &TypedForms<T>::swiglu_forward, swiglu_forward<T>);
   });
   for (const bool with_out : {false, true}) {
     add_case(cases, set, c, "swiglu_backward", name(with_out ? "swiglu_backward and out" : "swiglu_backward"),
@@ -109,7 +109,7 @@ void add_swiglus(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases)
                args.dout = args.dgate;
                args.dup = memory.output<T>("dup", c.count);
                if (with_out) args.out = memory.output<T>("out", c.count);
-               return units_of<T>(c.count, args, &TypedForms<T>::swiglu_backward);
+               return units_of<T>(c.count, args, &TypedForms<T>::swiglu_backward, swiglu_backward<T>);
              });
   }
 }
@@ -130,7 +130,7 @@ void add_columns(const ColumnsCase& c, CaseSet set, std::vector<OpCase>& cases) 
     }
     args.rstd = memory.positive(c.rows);
     args.grad = memory.in_out<float>("grad", c.width);
-    return units_of<T>(c.width, args, &TypedForms<T>::norm_weight_grad);
+    return units_of<T>(c.width, args, &TypedForms<T>::norm_weight_grad, norm_weight_grad<T>);
   };
   add_case(cases, set, c, "norm_weight_grad", name("norm_weight_grad"), bytes_of<T>(2 * count), 0,
            [=](CaseMemory& memory) { return norm_weight(memory, false); });
@@ -140,19 +140,26 @@ void add_columns(const ColumnsCase& c, CaseSet set, std::vector<OpCase>& cases) 
     BiasGrad<T> args{.rows = c.rows, .width = c.width, .segment = c.segment};
     args.dy = memory.input<T>(count);
     args.grad = memory.in_out<float>("grad", c.width);
-    return units_of<T>(c.width, args, &TypedForms<T>::bias_grad);
+    return units_of<T>(c.width, args, &TypedForms<T>::bias_grad, bias_grad<T>);
   });
   const double embedding_bytes = bytes_of<T>(count) + bytes_of<float>(2 * count);
   add_case(cases, set, c, "embedding_grad", name("embedding_grad"), embedding_bytes, 0, [=](CaseMemory& memory) {
     EmbeddingGrad<T> args{.rows = c.rows, .width = c.width};
     args.dy = memory.input<T>(count);
-    args.tokens = memory.integers(c.rows, 0, kVocab);
-    args.grad = memory.in_out<float>("grad", kVocab * c.width);
-    return units_of<T>(c.width, args, &TypedForms<T>::embedding_grad);
+    args.tokens = memory.integers(c.rows, 0, static_cast<int32_t>(c.vocab));
+    args.grad = memory.in_out<float>("grad", c.vocab * c.width);
+    return units_of<T>(c.width, args, &TypedForms<T>::embedding_grad, embedding_grad<T>);
   });
 }
 
-}  // namespace
+#define DZ_CASES(T)                                                                 \
+  template void add_norms<T>(const RowsCase&, CaseSet, std::vector<OpCase>&);       \
+  template void add_ropes<T>(const RopeCase&, CaseSet, std::vector<OpCase>&);       \
+  template void add_swiglus<T>(const ElementsCase&, CaseSet, std::vector<OpCase>&); \
+  template void add_columns<T>(const ColumnsCase&, CaseSet, std::vector<OpCase>&);
+DZ_CASES(bf16)
+DZ_CASES(float)
+#undef DZ_CASES
 
 void add_row_cases(CaseSet set, std::vector<OpCase>& cases) {
   for (const RowsCase& c : kRowsCases) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -65,19 +66,24 @@ void add_case(std::vector<OpCase>& cases, CaseSet wanted, const Case& shape, std
        }});
 }
 
-// Runs `args` through one entry of the table.
+// Runs `args` through one entry of the table, or as `op`, which is the same over threads.
+template <class Args>
+using Op = void (*)(const Args& args, ThreadPool& pool);
+
 template <class T, class Args>
-PreparedCase units_of(int64_t units, const Args& args, Form<Args> TypedForms<T>::*entry) {
+PreparedCase units_of(int64_t units, const Args& args, Form<Args> TypedForms<T>::*entry, Op<std::type_identity_t<Args>> op) {
   return {.units = units,
           .run = [args, entry](const Table& table, int64_t begin, int64_t end) { (forms<T>(table).*entry)(args, begin, end); },
+          .run_on = [args, op](ThreadPool& pool) { op(args, pool); },
           .outputs = {},
           .memory = {}};
 }
 
 template <class Args>
-PreparedCase units_of(int64_t units, const Args& args, Form<Args> Table::*entry) {
+PreparedCase units_of(int64_t units, const Args& args, Form<Args> Table::*entry, Op<std::type_identity_t<Args>> op) {
   return {.units = units,
           .run = [args, entry](const Table& table, int64_t begin, int64_t end) { (table.*entry)(args, begin, end); },
+          .run_on = [args, op](ThreadPool& pool) { op(args, pool); },
           .outputs = {},
           .memory = {}};
 }
@@ -89,6 +95,21 @@ constexpr const char* type_name() {
 
 const char* name_of(OpValues values);
 
+// Cases of a group of ops on one shape, for T bf16 or float.
+template <class T>
+void add_norms(const RowsCase& c, CaseSet set, std::vector<OpCase>& cases);
+template <class T>
+void add_ropes(const RopeCase& c, CaseSet set, std::vector<OpCase>& cases);
+template <class T>
+void add_swiglus(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases);
+template <class T>
+void add_columns(const ColumnsCase& c, CaseSet set, std::vector<OpCase>& cases);
+template <class T>
+void add_losses(const LossCase& c, CaseSet set, std::vector<OpCase>& cases);
+void add_states(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases);
+void add_adamw(const ElementsCase& c, CaseSet set, bool single, float m_take, std::vector<OpCase>& cases);
+
+// Cases of the tables.
 void add_row_cases(CaseSet set, std::vector<OpCase>& cases);
 void add_column_cases(CaseSet set, std::vector<OpCase>& cases);
 void add_attention_cases(CaseSet set, std::vector<OpCase>& cases);

@@ -23,6 +23,7 @@ struct RowsCase {
   int64_t rows = 0, width = 0;
   OpValues values = OpValues::kNormal;
   CaseSet set = CaseSet::kFull;
+  int64_t vocab = 29;  // rows of an embedding
 };
 
 inline constexpr RowsCase kRowsCases[] = {
@@ -45,6 +46,7 @@ struct ColumnsCase {
   int64_t rows = 0, width = 0, segment = 0;
   OpValues values = OpValues::kNormal;
   CaseSet set = CaseSet::kFull;
+  int64_t vocab = 29;  // rows of an embedding
 };
 
 inline constexpr ColumnsCase kColumnsCases[] = {

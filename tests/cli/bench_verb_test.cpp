@@ -1,8 +1,10 @@
 // What scripts read from `deltazero bench`.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -89,6 +91,28 @@ TEST(BenchStep, ASizeIsChangedByKeysThatExist) {
   EXPECT_EQ(deltazero("bench step --model smoke --set head_dim=31").code, 78);
   EXPECT_EQ(deltazero("bench step --model smoke --set seq_len=100").code, 64);
   EXPECT_EQ(deltazero("bench step --model smoke --remat ful").code, 64);
+}
+
+TEST(BenchPasses, NamesEachOpOnceWithItsBytesAndRates) {
+  const Outcome run = deltazero("bench passes --model smoke --megabytes 1 --seconds 0 --threads 1 --json");
+  ASSERT_EQ(run.code, 0) << run.text;
+  const Json line = Json::parse(run.text);
+  std::map<std::string, double> bytes;
+  for (const Json& row : line["rows"]) {
+    for (const char* key : {"gbps", "copy_gbps", "cached_gbps", "copies"}) EXPECT_GT(row[key].get<double>(), 0) << row;
+    EXPECT_NEAR(row["gbps"].get<double>() * row["seconds"].get<double>() * 1e9, row["bytes"].get<double>(), 1);
+    EXPECT_TRUE(bytes.emplace(row["name"], row["bytes"]).second) << row;
+  }
+  // 512 rows of 64 in bf16, read and written; the gradient of logits takes half of their place; seven tensors of 64 x 256 floats.
+  EXPECT_EQ(bytes.at("rmsnorm_forward bf16 512x64"), 2 * 2 * 512 * 64);
+  EXPECT_EQ(bytes.at("cross_entropy bf16 128x512"), (4 + 2) * 128 * 512);
+  EXPECT_EQ(bytes.at("adamw 16384"), 7 * 4 * 16384);
+  for (const char* op : {"norm_weight_grad", "qk_norm_rope_forward", "qk_norm_rope_backward", "swiglu_forward", "swiglu_backward", "add", "embedding",
+                         "cast_to_bf16", "squared_norms"})
+    EXPECT_TRUE(std::ranges::any_of(bytes, [&](const auto& row) { return row.first.starts_with(op); })) << op;
+  EXPECT_EQ(Json::parse(deltazero("bench passes --model smoke --megabytes 1 --seconds 0 --only adamw --dtype fp32 --json").text)["rows"].size(), 1u);
+  EXPECT_EQ(deltazero("bench passes --model 7b").code, 78);
+  EXPECT_EQ(deltazero("bench passes --megabytes 0").code, 64);
 }
 
 TEST(BenchDecode, GivesBothRatesAndTheirLimits) {

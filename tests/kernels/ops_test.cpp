@@ -63,7 +63,9 @@ TEST(Ops, TheComparisonNoticesOneBitAndTwoSwappedLanes) {
 }
 
 TEST(Ops, TwoNansAreEqualAndTwoZerosAreNot) {
-  const auto make = [](float* value) { return PreparedCase{.units = 1, .run = {}, .outputs = {{"x", DType::kF32, value, 1}}, .memory = {}}; };
+  const auto make = [](float* value) {
+    return PreparedCase{.units = 1, .run = {}, .run_on = {}, .outputs = {{"x", DType::kF32, value, 1}}, .memory = {}};
+  };
   float nan = __builtin_nanf("1"), other_nan = -__builtin_nanf("2"), zero = 0.0f, negative_zero = -0.0f;
   EXPECT_EQ(first_difference(make(&nan), make(&other_nan)), "");
   EXPECT_NE(first_difference(make(&nan), make(&zero)), "");
