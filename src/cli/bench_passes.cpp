@@ -12,13 +12,11 @@
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "cli/bench.h"
-#include "cli/bench_recipe.h"
 #include "cli/corpus_options.h"
 #include "kernels/op_cases.h"
 #include "kernels/peak.h"
 #include "kernels/table.h"
 #include "model/bench_sizes.h"
-#include "train/recipe.h"
 
 namespace dz::cli {
 namespace {
@@ -46,11 +44,9 @@ struct Result {
   double copy_gbps = 0;
 };
 
-kernels::PassShape shape_of(const model::BenchSize& size, int64_t lanes) {
+kernels::PassShape shape_of(const model::BenchSize& size) {
   const model::ModelConfig& config = size.config;
-  const int64_t lane = std::max<int64_t>(1, size.instances() / lanes);
   return {.rows = size.rows(),
-          .lane_rows = lane * size.seq_len,
           .loss_rows = size.seq_len,
           .seq = size.seq_len,
           .width = config.d_model,
@@ -101,8 +97,7 @@ Result measure(const kernels::OpCase& one, const kernels::OpCase& small, const O
 
 void run(const Options& options) {
   const model::BenchSize& size = model::bench_size(options.model, "bench passes --model");
-  const int64_t lanes = bench_recipe(size, options.dtype).lanes;
-  const kernels::PassShape shape = shape_of(size, lanes);
+  const kernels::PassShape shape = shape_of(size);
   const DType dtype = compute_dtype(options.dtype);
   const std::vector<kernels::OpCase> cases = kernels::pass_cases(shape, dtype);
   ThreadPool pool(options.threads);

@@ -57,7 +57,6 @@ std::vector<OpCase> op_cases(CaseSet set);
 // Sizes of a training step, for the ops that memory bounds.
 struct PassShape {
   int64_t rows = 0;       // tokens of a micro-batch
-  int64_t lane_rows = 0;  // of a lane: column sums go lane by lane
   int64_t loss_rows = 0;  // of a chunk of logits
   int64_t seq = 0;
   int64_t width = 0, heads = 0, head_dim = 0, d_ff = 0, vocab = 0;

@@ -12,8 +12,10 @@ void add_passes(const PassShape& shape, std::vector<OpCase>& cases) {
   constexpr CaseSet kSet = CaseSet::kBench;
   const RowsCase rows{.rows = shape.rows, .width = shape.width, .set = kSet, .vocab = shape.vocab};
   const ElementsCase mlp{.count = shape.rows * shape.d_ff, .set = kSet}, state{.count = shape.state, .set = kSet};
+  const ColumnsCase columns{.rows = shape.rows, .width = shape.width, .segment = shape.seq, .set = kSet, .vocab = shape.vocab};
   add_norms<T>(rows, kSet, cases);
-  add_columns<T>({.rows = shape.lane_rows, .width = shape.width, .segment = shape.seq, .set = kSet, .vocab = shape.vocab}, kSet, cases);
+  add_columns<T>(columns, kSet, cases);
+  add_norm_weights(columns, kSet, cases);
   add_ropes<T>({.rows = shape.rows, .heads = shape.heads, .head_dim = shape.head_dim, .positions = shape.seq, .set = kSet}, kSet, cases);
   add_swiglus<T>(mlp, kSet, cases);
   add_losses<T>({.rows = shape.loss_rows, .vocab = shape.vocab, .z_loss = 1e-5f, .set = kSet}, kSet, cases);
@@ -27,7 +29,6 @@ PassShape PassShape::scaled(double factor) const {
   const auto part = [factor](int64_t count) { return std::max<int64_t>(1, static_cast<int64_t>(factor * static_cast<double>(count))); };
   PassShape small = *this;
   small.rows = part(rows);
-  small.lane_rows = part(lane_rows);
   small.loss_rows = part(loss_rows);
   small.state = part(state);
   return small;

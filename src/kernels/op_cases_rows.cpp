@@ -34,15 +34,6 @@ void add_norms(const RowsCase& c, CaseSet set, std::vector<OpCase>& cases) {
            [forward](CaseMemory& memory) { return forward(memory, false); });
   add_case(cases, set, c, "rmsnorm_forward", named<T>("rmsnorm_forward + residual", c), bytes_of<T>(3 * count), 0,
            [forward](CaseMemory& memory) { return forward(memory, true); });
-  add_case(cases, set, c, "rmsnorm_backward", named<T>("rmsnorm_backward", c), bytes_of<T>(3 * count), 0, [c, count](CaseMemory& memory) {
-    RmsNormBackward<T> args{.rows = c.rows, .width = c.width};
-    args.dx = memory.in_out<T>("dx", count);
-    args.dy = args.dx;
-    args.x = memory.input<T>(count);
-    args.weight = memory.input<float>(c.width);
-    args.rstd = memory.positive(c.rows);
-    return units_of<T>(c.rows, args, &TypedForms<T>::rmsnorm_backward, rmsnorm_backward<T>);
-  });
   add_case(cases, set, c, "embedding_forward", named<T>("embedding_forward", c), bytes_of<T>(count) + bytes_of<float>(count), 0,
            [c, count](CaseMemory& memory) {
              EmbeddingForward<T> args{.rows = c.rows, .width = c.width};
@@ -74,17 +65,19 @@ void add_ropes(const RopeCase& c, CaseSet set, std::vector<OpCase>& cases) {
     return units_of<T>(c.rows, args, &TypedForms<T>::qk_norm_rope_forward, qk_norm_rope_forward<T>);
   });
   if (c.first_position > 0) return;
-  const double backward_bytes = bytes_of<T>(2 * count) + bytes_of<float>(2 * count);
+  const double backward_bytes = bytes_of<T>(2 * count) + bytes_of<float>(count);
   add_case(cases, set, c, "qk_norm_rope_backward", name("qk_norm_rope_backward"), backward_bytes, 0, [=](CaseMemory& memory) {
     QkNormRopeBackward<T> args{.rows = c.rows, .heads = c.heads, .head_dim = c.head_dim, .positions = c.positions};
-    args.dy = memory.in_out<float>("dy", count);
+    args.dy = memory.input<float>(count);
     args.x = memory.input<T>(count);
     args.weight = memory.input<float>(width);
     args.cos = memory.input<float>(c.positions * half);
     args.sin = memory.input<float>(c.positions * half);
     args.rstd = memory.positive(c.rows);
     args.dx = memory.output<T>("dx", count);
-    return units_of<T>(c.rows, args, &TypedForms<T>::qk_norm_rope_backward, qk_norm_rope_backward<T>);
+    const int64_t blocks = row_blocks(c.rows, c.positions);
+    args.chains = memory.output<float>("chains", 2 * blocks * width);
+    return units_of<T>(blocks, args, &TypedForms<T>::qk_norm_rope_backward, qk_norm_rope_backward<T>);
   });
 }
 
@@ -120,22 +113,17 @@ void add_columns(const ColumnsCase& c, CaseSet set, std::vector<OpCase>& cases) 
   const auto name = [&](const char* op) {
     return fmt::format("{} {} {}x{} segment {}{}", op, type_name<T>(), c.rows, c.width, c.segment, name_of(c.values));
   };
-  const auto norm_weight = [=](CaseMemory& memory, bool f32) {
-    NormWeightGrad<T> args{.rows = c.rows, .width = c.width, .segment = c.segment};
+  const int64_t blocks = row_blocks(c.rows, c.segment);
+  add_case(cases, set, c, "rmsnorm_backward", name("rmsnorm_backward"), bytes_of<T>(3 * count), 0, [=](CaseMemory& memory) {
+    RmsNormBackward<T> args{.rows = c.rows, .width = c.width, .segment = c.segment};
+    args.dx = memory.in_out<T>("dx", count);
+    args.dy = args.dx;
     args.x = memory.input<T>(count);
-    if (f32) {
-      args.dy_f32 = memory.input<float>(count);
-    } else {
-      args.dy = memory.input<T>(count);
-    }
+    args.weight = memory.input<float>(c.width);
     args.rstd = memory.positive(c.rows);
-    args.grad = memory.in_out<float>("grad", c.width);
-    return units_of<T>(c.width, args, &TypedForms<T>::norm_weight_grad, norm_weight_grad<T>);
-  };
-  add_case(cases, set, c, "norm_weight_grad", name("norm_weight_grad"), bytes_of<T>(2 * count), 0,
-           [=](CaseMemory& memory) { return norm_weight(memory, false); });
-  add_case(cases, set, c, "norm_weight_grad", name("norm_weight_grad of f32"), bytes_of<T>(count) + bytes_of<float>(count), 0,
-           [=](CaseMemory& memory) { return norm_weight(memory, true); });
+    args.chains = memory.output<float>("chains", 2 * blocks * c.width);
+    return units_of<T>(blocks, args, &TypedForms<T>::rmsnorm_backward, rmsnorm_backward<T>);
+  });
   add_case(cases, set, c, "bias_grad", name("bias_grad"), bytes_of<T>(count), 0, [=](CaseMemory& memory) {
     BiasGrad<T> args{.rows = c.rows, .width = c.width, .segment = c.segment};
     args.dy = memory.input<T>(count);
@@ -149,6 +137,17 @@ void add_columns(const ColumnsCase& c, CaseSet set, std::vector<OpCase>& cases) 
     args.tokens = memory.integers(c.rows, 0, static_cast<int32_t>(c.vocab));
     args.grad = memory.in_out<float>("grad", c.vocab * c.width);
     return units_of<T>(c.width, args, &TypedForms<T>::embedding_grad, embedding_grad<T>);
+  });
+}
+
+void add_norm_weights(const ColumnsCase& c, CaseSet set, std::vector<OpCase>& cases) {
+  const int64_t blocks = row_blocks(c.rows, c.segment);
+  const std::string name = fmt::format("norm_weight_grad {} blocks of {}{}", blocks, c.width, name_of(c.values));
+  add_case(cases, set, c, "norm_weight_grad", name, bytes_of<float>(2 * blocks * c.width), 0, [=](CaseMemory& memory) {
+    NormWeightGrad args{.blocks = blocks, .width = c.width};
+    args.chains = memory.input<float>(2 * blocks * c.width);
+    args.grad = memory.in_out<float>("grad", c.width);
+    return units_of(c.width, args, &Table::norm_weight_grad, norm_weight_grad);
   });
 }
 
@@ -180,6 +179,7 @@ void add_column_cases(CaseSet set, std::vector<OpCase>& cases) {
   for (const ColumnsCase& c : kColumnsCases) {
     add_columns<bf16>(c, set, cases);
     add_columns<float>(c, set, cases);
+    add_norm_weights(c, set, cases);
   }
 }
 

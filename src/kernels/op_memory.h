@@ -104,6 +104,7 @@ template <class T>
 void add_swiglus(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases);
 template <class T>
 void add_columns(const ColumnsCase& c, CaseSet set, std::vector<OpCase>& cases);
+void add_norm_weights(const ColumnsCase& c, CaseSet set, std::vector<OpCase>& cases);
 template <class T>
 void add_losses(const LossCase& c, CaseSet set, std::vector<OpCase>& cases);
 void add_states(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases);

@@ -41,7 +41,7 @@ inline constexpr RowsCase kRowsCases[] = {
     {.rows = 4096, .width = 1024, .set = CaseSet::kBench},
 };
 
-// Column sums also restart at segments; 0 is one segment.
+// Backward passes of norms, and column sums; both restart at segments; 0 is one segment.
 struct ColumnsCase {
   int64_t rows = 0, width = 0, segment = 0;
   OpValues values = OpValues::kNormal;
@@ -51,7 +51,9 @@ struct ColumnsCase {
 
 inline constexpr ColumnsCase kColumnsCases[] = {
     {.rows = 70, .width = 21, .segment = 35, .set = CaseSet::kQuick},
+    {.rows = 37, .width = 37, .segment = 20, .values = OpValues::kSpecial, .set = CaseSet::kQuick},
     {.rows = 1, .width = 1},
+    {.rows = 2, .width = 15},
     {.rows = 31, .width = 100},
     {.rows = 64, .width = 64, .segment = 32},
     {.rows = 99, .width = 150, .segment = 33},

@@ -1,7 +1,11 @@
 #include "kernels/rows.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/trace.h"
+#include "kernels/row_scratch.h"
+#include "kernels/scratch.h"
 #include "kernels/split.h"
 
 namespace dz::kernels {
@@ -9,7 +13,25 @@ namespace {
 
 constexpr int64_t kLine = 64;  // columns of a range come in multiples of it: whole vectors and whole cache lines
 
+int64_t blocks_of(int64_t rows) { return (rows + kColumnBlock - 1) / kColumnBlock; }
+
 }  // namespace
+
+float* row_scratch(int64_t count) {
+  thread_local Scratch scratch;
+  return reinterpret_cast<float*>(scratch.reserve(count * static_cast<int64_t>(sizeof(float))));
+}
+
+int64_t row_blocks(int64_t rows, int64_t segment) {
+  if (segment <= 0) return blocks_of(rows);
+  return rows / segment * blocks_of(segment) + blocks_of(rows % segment);
+}
+
+RowBlock row_block(int64_t rows, int64_t segment, int64_t block) {
+  if (segment <= 0 || segment > rows) segment = rows;
+  const int64_t each = blocks_of(segment), start = block / each * segment, first = start + block % each * kColumnBlock;
+  return {first, std::min({kColumnBlock, start + segment - first, rows - first})};
+}
 
 template <class T>
 void rmsnorm_forward(const RmsNormForward<T>& args, ThreadPool& pool) {
@@ -20,14 +42,12 @@ void rmsnorm_forward(const RmsNormForward<T>& args, ThreadPool& pool) {
 template <class T>
 void rmsnorm_backward(const RmsNormBackward<T>& args, ThreadPool& pool) {
   const TraceSpan span("rmsnorm backward");
-  split_units(pool, args.rows, args.width, 1, forms<T>().rmsnorm_backward, args);
+  split_units(pool, row_blocks(args.rows, args.segment), kColumnBlock * args.width, 1, forms<T>().rmsnorm_backward, args);
 }
 
-template <class T>
-void norm_weight_grad(const NormWeightGrad<T>& args, ThreadPool& pool) {
+void norm_weight_grad(const NormWeightGrad& args, ThreadPool& pool) {
   const TraceSpan span("norm dW");
-  DZ_CHECK((args.dy != nullptr) != (args.dy_f32 != nullptr), "dy", args.dy != nullptr, "dy_f32", args.dy_f32 != nullptr);
-  split_units(pool, args.width, args.rows, kLine, forms<T>().norm_weight_grad, args);
+  split_units(pool, args.width, 2 * args.blocks, kLine, active().norm_weight_grad, args);
 }
 
 template <class T>
@@ -47,7 +67,7 @@ template <class T>
 void qk_norm_rope_backward(const QkNormRopeBackward<T>& args, ThreadPool& pool) {
   const TraceSpan span("qk-norm rope backward");
   DZ_CHECK(args.head_dim % 2 == 0 && (args.rows == 0 || args.positions > 0), "head_dim", args.head_dim, "positions", args.positions);
-  split_units(pool, args.rows, args.heads * args.head_dim, 1, forms<T>().qk_norm_rope_backward, args);
+  split_units(pool, row_blocks(args.rows, args.positions), kColumnBlock * args.heads * args.head_dim, 1, forms<T>().qk_norm_rope_backward, args);
 }
 
 template <class T>
@@ -78,8 +98,6 @@ template void rmsnorm_forward(const RmsNormForward<bf16>&, ThreadPool&);
 template void rmsnorm_forward(const RmsNormForward<float>&, ThreadPool&);
 template void rmsnorm_backward(const RmsNormBackward<bf16>&, ThreadPool&);
 template void rmsnorm_backward(const RmsNormBackward<float>&, ThreadPool&);
-template void norm_weight_grad(const NormWeightGrad<bf16>&, ThreadPool&);
-template void norm_weight_grad(const NormWeightGrad<float>&, ThreadPool&);
 template void bias_grad(const BiasGrad<bf16>&, ThreadPool&);
 template void bias_grad(const BiasGrad<float>&, ThreadPool&);
 template void qk_norm_rope_forward(const QkNormRopeForward<bf16>&, ThreadPool&);

@@ -25,26 +25,34 @@ struct RmsNormForward {
   float* rstd = nullptr;          // [rows], kept for backward
 };
 
-// g = dy * weight, n = x * r, c = (row sum of fma(g, n)) / float(width); dx = round(fma(-n, c, g) * r). Unit: a row.
+// The GEMM order over rows, for column sums: blocks of 32 rows that restart at each multiple of `segment` rows (0: never), in each block one
+// chain over its even rows and one over its odd rows.
+inline constexpr int64_t kColumnBlock = 32;
+
+struct RowBlock {
+  int64_t first = 0, count = 0;  // rows; count is at most kColumnBlock
+};
+int64_t row_blocks(int64_t rows, int64_t segment);
+RowBlock row_block(int64_t rows, int64_t segment, int64_t block);
+
+// g = dy * weight, n = x * r, c = (row sum of fma(g, n)) / float(width); dx = round(fma(-n, c, g) * r).
+// On the way the two chains of the weight's gradient for each block of rows, e = fma(dy, n, e) with n rounded first; missing rows count as +0.
+// norm_weight_grad adds them up: so dy and x are read once, by any number of threads. Unit: a block.
 template <class T>
 struct RmsNormBackward {
-  int64_t rows = 0, width = 0;
+  int64_t rows = 0, width = 0, segment = 0;
   const T* dy = nullptr;          // [rows, width]
   const T* x = nullptr;           // [rows, width]
   const float* weight = nullptr;  // [width]
   const float* rstd = nullptr;    // [rows]
   T* dx = nullptr;                // [rows, width]; may be dy
+  float* chains = nullptr;        // [row_blocks(rows, segment), 2, width]: even, odd
 };
 
-// grad[j] += column sum of dy * (x * r) in the GEMM order over rows, e = fma(dy, x r, e) with x r rounded first; the 32-row blocks restart at
-// each multiple of `segment` rows. Exactly one of dy, dy_f32 is set. Unit: a column.
-template <class T>
+// grad[j] = grad[j] + (even + odd), blocks ascending. Unit: a column.
 struct NormWeightGrad {
-  int64_t rows = 0, width = 0, segment = 0;
-  const T* dy = nullptr;          // [rows, width]
-  const float* dy_f32 = nullptr;  // [rows, width]: the QK-norms, whose gradient is not rounded before
-  const T* x = nullptr;           // [rows, width]
-  const float* rstd = nullptr;    // [rows]
+  int64_t blocks = 0, width = 0;
+  const float* chains = nullptr;  // [blocks, 2, width]
   float* grad = nullptr;          // [width], accumulated
 };
 
@@ -73,19 +81,20 @@ struct QkNormRopeForward {
   float* rstd = nullptr;  // [rows]
 };
 
-// First undoes RoPE in place in f32: d[j] = fma(dy[j + h], sin, dy[j] * cos), d[j + h] = fma(-dy[j], sin, dy[j + h] * cos); then the norm's
-// input gradient as in RmsNormBackward on f32 d. Unit: a row.
+// First undoes RoPE in f32: d[j] = fma(dy[j + h], sin, dy[j] * cos), d[j + h] = fma(-dy[j], sin, dy[j + h] * cos); then the norm's
+// input gradient and chains as in RmsNormBackward on f32 d, segments being `positions` rows. Unit: a block.
 template <class T>
 struct QkNormRopeBackward {
   int64_t rows = 0, heads = 0, head_dim = 0;
   int64_t positions = 0;
-  float* dy = nullptr;   // [rows, heads * head_dim] f32; afterwards the gradient at the norm's output (for NormWeightGrad::dy_f32)
-  const T* x = nullptr;  // [rows, heads * head_dim]: the norm's input
+  const float* dy = nullptr;  // [rows, heads * head_dim] f32
+  const T* x = nullptr;       // [rows, heads * head_dim]: the norm's input
   const float* weight = nullptr;
   const float* rstd = nullptr;
   const float* cos = nullptr;  // [positions, head_dim / 2]
   const float* sin = nullptr;
-  T* dx = nullptr;  // [rows, heads * head_dim]
+  T* dx = nullptr;          // [rows, heads * head_dim]
+  float* chains = nullptr;  // [row_blocks(rows, positions), 2, heads * head_dim]
 };
 
 // silu(g) = g / (1 + exp2(-g * log2 e)); out = round(silu(gate) * up). Unit: an element.
@@ -133,8 +142,7 @@ template <class T>
 void rmsnorm_forward(const RmsNormForward<T>& args, ThreadPool& pool);
 template <class T>
 void rmsnorm_backward(const RmsNormBackward<T>& args, ThreadPool& pool);
-template <class T>
-void norm_weight_grad(const NormWeightGrad<T>& args, ThreadPool& pool);
+void norm_weight_grad(const NormWeightGrad& args, ThreadPool& pool);
 template <class T>
 void bias_grad(const BiasGrad<T>& args, ThreadPool& pool);
 template <class T>

@@ -25,7 +25,6 @@ struct TypedForms {
   void (*gemm)(const Gemm<T>& product, ThreadPool* pool) = nullptr;  // pool null: on the calling thread
   Form<RmsNormForward<T>> rmsnorm_forward = nullptr;
   Form<RmsNormBackward<T>> rmsnorm_backward = nullptr;
-  Form<NormWeightGrad<T>> norm_weight_grad = nullptr;
   Form<BiasGrad<T>> bias_grad = nullptr;
   Form<QkNormRopeForward<T>> qk_norm_rope_forward = nullptr;
   Form<QkNormRopeBackward<T>> qk_norm_rope_backward = nullptr;
@@ -42,6 +41,7 @@ struct Table {
   Isa isa = Isa::kScalar;
   TypedForms<bf16> bf16_forms;
   TypedForms<float> f32_forms;
+  Form<NormWeightGrad> norm_weight_grad = nullptr;
   Form<Add> add = nullptr;
   Form<CastToBf16> cast_to_bf16 = nullptr;
   Form<SquaredNorms> squared_norms = nullptr;

@@ -141,21 +141,8 @@ class WeightGrads {
     });
   }
 
-  void norm(size_t index, const T* dy, const float* dy_f32, const T* x, const float* rstd) {
-    const int64_t width = static_cast<int64_t>(gradients_.tensor(index).size());
-    sums_.sum_adding(gradients_.tensor(index), [&](parallel::Span instances, float* sum) {
-      const int64_t first = instances.begin * pass_.seq;
-      kernels::norm_weight_grad<T>({.rows = instances.size() * pass_.seq,
-                                    .width = width,
-                                    .segment = pass_.seq,
-                                    .dy = dy ? dy + first * width : nullptr,
-                                    .dy_f32 = dy_f32 ? dy_f32 + first * width : nullptr,
-                                    .x = x + first * width,
-                                    .rstd = rstd + first,
-                                    .grad = sum},
-                                   pass_.pool);
-    });
-  }
+  // From the chains that the norm's backward pass left.
+  void norm(size_t index, const float* chains) { norm_weight_grad(pass_.pool, pass_.seq, chains, gradients_.tensor(index), sums_); }
 
   void bias(size_t index, const T* dy) {
     if (index == LayerIndex::kNone) return;
@@ -173,18 +160,28 @@ class WeightGrads {
   Parameters& gradients_;
 };
 
+// Gradients of a norm's input and weight.
 template <class T>
-void norm_input_grad(const Pass& pass, const T* dy, const T* x, const float* weight, const float* rstd, T* dx) {
-  kernels::rmsnorm_backward<T>({.rows = pass.rows(), .width = pass.config.d_model, .dy = dy, .x = x, .weight = weight, .rstd = rstd, .dx = dx},
+void norm_backward(const Pass& pass, size_t index, const T* dy, const T* x, const float* weight, const float* rstd, const LayerGradients<T>& grads,
+                   WeightGrads<T>& out) {
+  kernels::rmsnorm_backward<T>({.rows = pass.rows(),
+                                .width = pass.config.d_model,
+                                .segment = pass.seq,
+                                .dy = dy,
+                                .x = x,
+                                .weight = weight,
+                                .rstd = rstd,
+                                .dx = grads.branch,
+                                .chains = grads.chains},
                                pass.pool);
+  out.norm(index, grads.chains);
 }
 
 template <class T>
 void mlp_backward(const Pass& pass, const LayerWeights<T>& weights, const LayerIndex& index, const LayerActivations<T>& acts, T* silu,
                   const LayerGradients<T>& grads, WeightGrads<T>& out) {
   const int64_t d_model = pass.config.d_model, d_ff = pass.config.d_ff, count = pass.rows() * d_ff;
-  out.norm(index.mlp_norm, grads.residual, nullptr, acts.down, acts.down_rstd);
-  norm_input_grad<T>(pass, grads.residual, acts.down, weights.mlp_norm, acts.down_rstd, grads.branch);
+  norm_backward<T>(pass, index.mlp_norm, grads.residual, acts.down, weights.mlp_norm, acts.down_rstd, grads, out);
   rounded_input_grad<T>(pass, d_ff, d_model, grads.branch, weights.down, grads.gate);
   kernels::swiglu_backward<T>(
       {.count = count, .dout = grads.gate, .gate = acts.gate, .up = acts.up, .dgate = grads.gate, .dup = grads.up, .out = silu}, pass.pool);
@@ -197,8 +194,8 @@ void mlp_backward(const Pass& pass, const LayerWeights<T>& weights, const LayerI
 
 // From the gradient after RoPE (f32) to the one at the projection's output; the norm's weight gradient on the way.
 template <class T>
-void turn_back(const Pass& pass, int64_t layer, int64_t heads, size_t norm_index, float* dy, const T* x, const float* weight, const float* rstd,
-               T* dx, WeightGrads<T>& out) {
+void turn_back(const Pass& pass, int64_t layer, int64_t heads, size_t norm_index, const float* dy, const T* x, const float* weight, const float* rstd,
+               T* dx, float* chains, WeightGrads<T>& out) {
   kernels::qk_norm_rope_backward<T>({.rows = pass.rows(),
                                      .heads = heads,
                                      .head_dim = pass.config.head_dim,
@@ -209,9 +206,10 @@ void turn_back(const Pass& pass, int64_t layer, int64_t heads, size_t norm_index
                                      .rstd = rstd,
                                      .cos = pass.rope.of(layer).cos.data(),
                                      .sin = pass.rope.of(layer).sin.data(),
-                                     .dx = dx},
+                                     .dx = dx,
+                                     .chains = chains},
                                     pass.pool);
-  out.norm(norm_index, nullptr, dy, x, rstd);
+  out.norm(norm_index, chains);
 }
 
 template <class T>
@@ -219,8 +217,7 @@ void attention_block_backward(const Pass& pass, const LayerWeights<T>& weights, 
                               const LayerActivations<T>& acts, const LayerGradients<T>& grads, WeightGrads<T>& out) {
   const ModelConfig& config = pass.config;
   const int64_t d_model = config.d_model, q_width = config.q_width(), kv_width = config.kv_width();
-  out.norm(index.attention_norm, grads.residual, nullptr, acts.o, acts.o_rstd);
-  norm_input_grad<T>(pass, grads.residual, acts.o, weights.attention_norm, acts.o_rstd, grads.branch);
+  norm_backward<T>(pass, index.attention_norm, grads.residual, acts.o, weights.attention_norm, acts.o_rstd, grads, out);
   out.matrix(index.o, q_width, d_model, grads.branch, acts.attention);
   out.bias(index.o_bias, grads.branch);
   rounded_input_grad<T>(pass, q_width, d_model, grads.branch, weights.o, grads.attention);
@@ -237,8 +234,8 @@ void attention_block_backward(const Pass& pass, const LayerWeights<T>& weights, 
                                   .dv = grads.v},
                                  pass.pool);
   T* dq = grads.attention;  // no longer needed as the gradient of the attention's output
-  turn_back<T>(pass, layer, config.n_heads, index.q_norm, grads.q_f32, acts.q, weights.q_norm, acts.q_rstd, dq, out);
-  turn_back<T>(pass, layer, config.n_kv_heads, index.k_norm, grads.k_f32, acts.k, weights.k_norm, acts.k_rstd, grads.k, out);
+  turn_back<T>(pass, layer, config.n_heads, index.q_norm, grads.q_f32, acts.q, weights.q_norm, acts.q_rstd, dq, grads.chains, out);
+  turn_back<T>(pass, layer, config.n_kv_heads, index.k_norm, grads.k_f32, acts.k, weights.k_norm, acts.k_rstd, grads.k, grads.chains, out);
   out.matrix(index.q, d_model, q_width, dq, x);
   out.matrix(index.k, d_model, kv_width, grads.k, x);
   out.matrix(index.v, d_model, kv_width, grads.v, x);
@@ -276,6 +273,14 @@ void linear_weight_grad(ThreadPool& pool, parallel::Span instances, int64_t seq,
                     .acc_stride = in,
                     .accumulate = !fresh},
                    pool);
+}
+
+void norm_weight_grad(ThreadPool& pool, int64_t seq, const float* chains, std::span<float> gradient, LaneSums& sums) {
+  const int64_t width = static_cast<int64_t>(gradient.size()), blocks = kernels::row_blocks(seq, seq);
+  sums.sum_adding(gradient, [&](parallel::Span instances, float* sum) {
+    kernels::norm_weight_grad(
+        {.blocks = instances.size() * blocks, .width = width, .chains = chains + 2 * instances.begin * blocks * width, .grad = sum}, pool);
+  });
 }
 
 template <class T>

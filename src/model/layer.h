@@ -1,6 +1,8 @@
 // One layer of the model: h = h + norm(attention(h)); h = h + norm(mlp(h)).
 #pragma once
 
+#include <span>
+
 #include "model/config.h"
 #include "model/lane_sums.h"
 #include "model/rope_tables.h"
@@ -44,5 +46,8 @@ void linear_forward(ThreadPool& pool, int64_t rows, int64_t in, int64_t out, con
 template <class T>
 void linear_weight_grad(ThreadPool& pool, parallel::Span instances, int64_t seq, int64_t in, int64_t out, const T* dy, const T* x, float* dw,
                         bool fresh);
+
+// Adds up what a norm's backward pass left over all rows of the batch: chains is [instances, 32-row blocks of seq rows, 2, width].
+void norm_weight_grad(ThreadPool& pool, int64_t seq, const float* chains, std::span<float> gradient, LaneSums& sums);
 
 }  // namespace dz::model

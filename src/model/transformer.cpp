@@ -195,19 +195,17 @@ void Transformer<T>::State::backward(const Pass& pass, const Batch& batch, Param
   const ModelIndex index(config, out);
   T* residual = work.gradients.residual;
   const T* last = work.residual.back();
-  sums.sum_adding(out.tensor(index.final_norm), [&](parallel::Span instances, float* sum) {
-    const int64_t first = instances.begin * pass.seq;
-    kernels::norm_weight_grad<T>({.rows = instances.size() * pass.seq,
-                                  .width = width,
-                                  .segment = pass.seq,
-                                  .dy = residual + first * width,
-                                  .x = last + first * width,
-                                  .rstd = work.final_rstd + first,
-                                  .grad = sum},
-                                 pool);
-  });
-  kernels::rmsnorm_backward<T>(
-      {.rows = pass.rows(), .width = width, .dy = residual, .x = last, .weight = weights.final_norm, .rstd = work.final_rstd, .dx = residual}, pool);
+  kernels::rmsnorm_backward<T>({.rows = pass.rows(),
+                                .width = width,
+                                .segment = pass.seq,
+                                .dy = residual,
+                                .x = last,
+                                .weight = weights.final_norm,
+                                .rstd = work.final_rstd,
+                                .dx = residual,
+                                .chains = work.gradients.chains},
+                               pool);
+  norm_weight_grad(pool, pass.seq, work.gradients.chains, out.tensor(index.final_norm), sums);
   for (int64_t i = config.n_layers - 1; i >= 0; --i) {
     const size_t at = static_cast<size_t>(i);
     // What the last layer computed is still there.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/rows.h"
 
 namespace dz::model {
 
@@ -99,6 +100,8 @@ void Workspace<T>::lay_out_scratch(const ModelConfig& config, const Limits& limi
   if (limits.backward) {
     gradients.branch = arena.template take<T>("d branch", rows * config.d_model);
     gradients.sum = arena.template take<float>("d input (f32)", rows * config.d_model);
+    const int64_t blocks = limits.max_instances * kernels::row_blocks(limits.seq, limits.seq);
+    gradients.chains = arena.template take<float>("norm chains", 2 * blocks * std::max({config.d_model, config.q_width(), config.kv_width()}));
   }
   // The two halves of a layer are never in work at the same time.
   const size_t mark = arena.mark();

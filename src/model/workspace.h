@@ -77,7 +77,8 @@ struct LayerGradients {
   T* attention = nullptr;  // [rows, q_width]; afterwards dq in the compute type
   T *k = nullptr, *v = nullptr;
   float *q_f32 = nullptr, *k_f32 = nullptr;
-  float* sum = nullptr;  // [rows, d_model]: the accumulator of a dX with several sources
+  float* sum = nullptr;     // [rows, d_model]: the accumulator of a dX with several sources
+  float* chains = nullptr;  // [32-row blocks, 2, the widest norm]: of a norm's weight gradient
 };
 
 // The tensors of a Workspace without allocating it. `bytes`: of the arena, less than their sum because some lie over others.

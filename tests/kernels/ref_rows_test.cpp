@@ -93,15 +93,23 @@ TYPED_TEST(RefRows, NormBackward) {
     const auto x = values.make<TypeParam>(rows * width, 2.0f), dy = values.make<TypeParam>(rows * width);
     const auto weight = values.make<float>(width);
     std::vector<TypeParam> y(x.size()), dx(x.size());
-    std::vector<float> rstd(rows), grad(static_cast<size_t>(width), 0.0f);
+    const int64_t blocks = row_blocks(rows, 2);
+    std::vector<float> rstd(rows), grad(static_cast<size_t>(width), 0.0f), chains(static_cast<size_t>(2 * blocks * width));
     forms<TypeParam>(scalar()).rmsnorm_forward(
         {.rows = rows, .width = width, .eps = 1e-6f, .x = x.data(), .weight = weight.data(), .y = y.data(), .rstd = rstd.data()}, 0, rows);
-    forms<TypeParam>(scalar()).rmsnorm_backward(
-        {.rows = rows, .width = width, .dy = dy.data(), .x = x.data(), .weight = weight.data(), .rstd = rstd.data(), .dx = dx.data()}, 0, rows);
+    forms<TypeParam>(scalar()).rmsnorm_backward({.rows = rows,
+                                                 .width = width,
+                                                 .segment = 2,
+                                                 .dy = dy.data(),
+                                                 .x = x.data(),
+                                                 .weight = weight.data(),
+                                                 .rstd = rstd.data(),
+                                                 .dx = dx.data(),
+                                                 .chains = chains.data()},
+                                                0, blocks);
     const Doubles expected = numeric_gradient([&](const Doubles& v) { return norm(v, doubles(weight), 1e-6); }, doubles(x), doubles(dy));
     EXPECT_LE(relative_error(dx, expected), one_rounding<TypeParam>());
-    forms<TypeParam>(scalar()).norm_weight_grad(
-        {.rows = rows, .width = width, .segment = 2, .dy = dy.data(), .x = x.data(), .rstd = rstd.data(), .grad = grad.data()}, 0, width);
+    scalar().norm_weight_grad({.blocks = blocks, .width = width, .chains = chains.data(), .grad = grad.data()}, 0, width);
     EXPECT_LE(relative_error(grad, numeric_gradient([&](const Doubles& w) { return norm(doubles(x), w, 1e-6); }, doubles(weight), doubles(dy))),
               1e-6);
   }
@@ -115,7 +123,8 @@ TYPED_TEST(RefRows, QkNormRope) {
   const auto weight = values.make<float>(width);
   const auto dy = values.make<float>(rows * width);
   std::vector<TypeParam> y(x.size()), dx(x.size());
-  std::vector<float> rstd(rows), d = dy, grad(static_cast<size_t>(width), 0.0f);
+  const int64_t blocks = row_blocks(rows, positions);
+  std::vector<float> rstd(rows), grad(static_cast<size_t>(width), 0.0f), chains(static_cast<size_t>(2 * blocks * width));
   forms<TypeParam>(scalar()).qk_norm_rope_forward({.rows = rows,
                                                    .heads = heads,
                                                    .head_dim = dim,
@@ -134,25 +143,18 @@ TYPED_TEST(RefRows, QkNormRope) {
                                                     .heads = heads,
                                                     .head_dim = dim,
                                                     .positions = positions,
-                                                    .dy = d.data(),
+                                                    .dy = dy.data(),
                                                     .x = x.data(),
                                                     .weight = weight.data(),
                                                     .rstd = rstd.data(),
                                                     .cos = table.cos.data(),
                                                     .sin = table.sin.data(),
-                                                    .dx = dx.data()},
-                                                   0, rows);
+                                                    .dx = dx.data(),
+                                                    .chains = chains.data()},
+                                                   0, blocks);
   const Doubles expected = numeric_gradient([&](const Doubles& v) { return forward(v, doubles(weight)); }, doubles(x), doubles(dy));
   EXPECT_LE(relative_error(dx, expected), one_rounding<TypeParam>());
-  forms<TypeParam>(scalar()).norm_weight_grad({.rows = rows,
-                                               .width = width,
-                                               .segment = positions,
-                                               .dy = nullptr,
-                                               .dy_f32 = d.data(),
-                                               .x = x.data(),
-                                               .rstd = rstd.data(),
-                                               .grad = grad.data()},
-                                              0, width);
+  scalar().norm_weight_grad({.blocks = blocks, .width = width, .chains = chains.data(), .grad = grad.data()}, 0, width);
   EXPECT_LE(relative_error(grad, numeric_gradient([&](const Doubles& w) { return forward(doubles(x), w); }, doubles(weight), doubles(dy))), 1e-6);
 }
 
@@ -262,6 +264,68 @@ TYPED_TEST(RefRows, BiasGradFollowsTheColumnOrder) {
   if constexpr (sizeof(TypeParam) == sizeof(float)) {  // sums of a few bf16 values are exact in any order
     EXPECT_GT(other_segment_differs, 0) << "blocks that do not restart must be noticed";
   }
+}
+
+TEST(RowBlocks, RestartAtSegments) {
+  for (const auto& [rows, segment] : std::vector<std::pair<int64_t, int64_t>>{{1, 0}, {99, 45}, {70, 35}, {64, 32}, {64, 0}, {31, 100}, {96, 33}}) {
+    int64_t next = 0;
+    const int64_t blocks = row_blocks(rows, segment);
+    for (int64_t i = 0; i < blocks; ++i) {
+      const RowBlock block = row_block(rows, segment, i);
+      EXPECT_EQ(block.first, next);
+      next = std::min({rows, next + 32, segment > 0 ? (next / segment + 1) * segment : rows});
+      EXPECT_EQ(block.first + block.count, next) << rows << " " << segment;
+    }
+    EXPECT_EQ(next, rows);
+  }
+}
+
+// The norm's column order written out; grad starts at a quarter.
+template <class T>
+float literal_norm_column(const std::vector<T>& dy, const std::vector<T>& x, const std::vector<float>& rstd, int64_t width, int64_t column,
+                          int64_t segment) {
+  const auto rows = static_cast<int64_t>(rstd.size());
+  volatile float total = 0.25f;
+  for (int64_t first = 0; first < rows;) {
+    const int64_t end = std::min({rows, (first / segment + 1) * segment, first + 32});
+    volatile float even = 0, odd = 0;
+    for (int64_t i = first; i < first + 32; ++i) {
+      const auto at = static_cast<size_t>(i * width + column);
+      volatile float n = i < end ? to_float(x[at]) * rstd[static_cast<size_t>(i)] : 0.0f;
+      volatile float& chain = (i - first) % 2 == 0 ? even : odd;
+      chain = i < end ? std::fma(to_float(dy[at]), n, chain) : chain + 0.0f;
+    }
+    volatile float both = even + odd;
+    total = total + both;
+    first = end;
+  }
+  return total;
+}
+
+TYPED_TEST(RefRows, NormWeightGradFollowsTheColumnOrder) {
+  const int64_t rows = 99, width = 5, segment = 45, blocks = row_blocks(rows, segment);
+  Values values(14);
+  const auto dy = values.make<TypeParam>(rows * width, 7.3f), x = values.make<TypeParam>(rows * width);
+  const auto weight = values.make<float>(width), rstd = values.make<float>(rows);
+  std::vector<TypeParam> dx(dy.size());
+  std::vector<float> chains(static_cast<size_t>(2 * blocks * width)), grad(width, 0.25f);
+  forms<TypeParam>(scalar()).rmsnorm_backward({.rows = rows,
+                                               .width = width,
+                                               .segment = segment,
+                                               .dy = dy.data(),
+                                               .x = x.data(),
+                                               .weight = weight.data(),
+                                               .rstd = rstd.data(),
+                                               .dx = dx.data(),
+                                               .chains = chains.data()},
+                                              0, blocks);
+  scalar().norm_weight_grad({.blocks = blocks, .width = width, .chains = chains.data(), .grad = grad.data()}, 0, width);
+  int other_segment_differs = 0;
+  for (int64_t j = 0; j < width; ++j) {
+    EXPECT_EQ(grad[static_cast<size_t>(j)], literal_norm_column(dy, x, rstd, width, j, segment)) << j;
+    other_segment_differs += grad[static_cast<size_t>(j)] != literal_norm_column(dy, x, rstd, width, j, rows);
+  }
+  EXPECT_GT(other_segment_differs, 0) << "blocks that do not restart must be noticed";
 }
 
 TYPED_TEST(RefRows, EmbeddingRoundsAndAddsRowsInOrder) {

@@ -8,10 +8,7 @@
 namespace dz::kernels::ref {
 namespace {
 
-using numerics::fma;
 using numerics::to_float;
-
-constexpr int64_t kBlock = 32;
 
 // grad = grad + (even chain + odd chain) for each 32-block of rows, blocks restarting at every segment; step(row, e) is one link of a chain.
 template <class Step>
@@ -19,9 +16,9 @@ void add_column(int64_t rows, int64_t segment, float* grad, Step step) {
   if (segment <= 0) segment = std::max<int64_t>(rows, 1);
   for (int64_t begin = 0; begin < rows; begin += segment) {
     const int64_t end = std::min(rows, begin + segment);
-    for (int64_t block = begin; block < end; block += kBlock) {
+    for (int64_t block = begin; block < end; block += kColumnBlock) {
       float chain[2] = {0.0f, 0.0f};
-      for (int64_t i = 0; i < kBlock; ++i) {
+      for (int64_t i = 0; i < kColumnBlock; ++i) {
         float& e = chain[i % 2];
         e = block + i < end ? step(block + i, e) : e + 0.0f;  // the padding of the GEMM order
       }
@@ -30,14 +27,12 @@ void add_column(int64_t rows, int64_t segment, float* grad, Step step) {
   }
 }
 
-template <class T>
-void norm_weight_grad(const NormWeightGrad<T>& args, int64_t begin, int64_t end) {
+void norm_weight_grad(const NormWeightGrad& args, int64_t begin, int64_t end) {
   for (int64_t j = begin; j < end; ++j) {
-    add_column(args.rows, args.segment, args.grad + j, [&](int64_t row, float e) {
-      const int64_t at = row * args.width + j;
-      const float dy = args.dy != nullptr ? to_float(args.dy[at]) : args.dy_f32[at];
-      return fma(dy, to_float(args.x[at]) * args.rstd[row], e);
-    });
+    for (int64_t block = 0; block < args.blocks; ++block) {
+      const float even = args.chains[2 * block * args.width + j], odd = args.chains[(2 * block + 1) * args.width + j];
+      args.grad[j] = args.grad[j] + (even + odd);
+    }
   }
 }
 
@@ -59,7 +54,6 @@ void embedding_grad(const EmbeddingGrad<T>& args, int64_t begin, int64_t end) {
 
 template <class T>
 void fill_forms(TypedForms<T>& forms) {
-  forms.norm_weight_grad = norm_weight_grad<T>;
   forms.bias_grad = bias_grad<T>;
   forms.embedding_grad = embedding_grad<T>;
 }
@@ -69,6 +63,7 @@ void fill_forms(TypedForms<T>& forms) {
 void fill_columns(Table& table) {
   fill_forms(table.bf16_forms);
   fill_forms(table.f32_forms);
+  table.norm_weight_grad = norm_weight_grad;
 }
 
 }  // namespace dz::kernels::ref

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "kernels/ref/ref.h"
 #include "numerics/sums.h"
@@ -42,6 +43,20 @@ void norm_input_gradient(const D* dy, const T* x, const float* weight, float r, 
   }
 }
 
+// The chains of one block of rows: [2, width]. dy, x and rstd begin at the block.
+template <class D, class T>
+void norm_chains(const D* dy, const T* x, const float* rstd, int64_t count, int64_t width, float* chains) {
+  for (int64_t j = 0; j < width; ++j) {
+    float chain[2] = {0.0f, 0.0f};
+    for (int64_t i = 0; i < kColumnBlock; ++i) {
+      float& e = chain[i % 2];
+      e = i < count ? fma(to_float(dy[i * width + j]), to_float(x[i * width + j]) * rstd[i], e) : e + 0.0f;  // the padding of the GEMM order
+    }
+    chains[j] = chain[0];
+    chains[width + j] = chain[1];
+  }
+}
+
 template <class T>
 void rmsnorm_forward(const RmsNormForward<T>& args, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
@@ -58,9 +73,14 @@ void rmsnorm_forward(const RmsNormForward<T>& args, int64_t begin, int64_t end) 
 
 template <class T>
 void rmsnorm_backward(const RmsNormBackward<T>& args, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; ++i) {
-    const int64_t at = i * args.width;
-    norm_input_gradient(args.dy + at, args.x + at, args.weight, args.rstd[i], args.width, args.dx + at);
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const RowBlock block = row_block(args.rows, args.segment, unit);
+    const int64_t start = block.first * args.width;
+    norm_chains(args.dy + start, args.x + start, args.rstd + block.first, block.count, args.width, args.chains + 2 * unit * args.width);
+    for (int64_t i = block.first; i < block.first + block.count; ++i) {
+      const int64_t at = i * args.width;
+      norm_input_gradient(args.dy + at, args.x + at, args.weight, args.rstd[i], args.width, args.dx + at);
+    }
   }
 }
 
@@ -87,24 +107,35 @@ void qk_norm_rope_forward(const QkNormRopeForward<T>& args, int64_t begin, int64
   }
 }
 
+// dy of one row before RoPE.
+template <class T>
+void undo_rope(const QkNormRopeBackward<T>& args, int64_t row, float* d) {
+  const int64_t width = args.heads * args.head_dim, half = args.head_dim / 2;
+  const float* dy = args.dy + row * width;
+  const float* cos = args.cos + row % args.positions * half;
+  const float* sin = args.sin + row % args.positions * half;
+  for (int64_t head = 0; head < args.heads; ++head) {
+    for (int64_t j = 0; j < half; ++j) {
+      const int64_t low = head * args.head_dim + j, high = low + half;
+      d[low] = fma(dy[high], sin[j], dy[low] * cos[j]);
+      d[high] = fma(-dy[low], sin[j], dy[high] * cos[j]);
+    }
+  }
+}
+
 template <class T>
 void qk_norm_rope_backward(const QkNormRopeBackward<T>& args, int64_t begin, int64_t end) {
-  const int64_t width = args.heads * args.head_dim, half = args.head_dim / 2;
-  for (int64_t i = begin; i < end; ++i) {
-    float* d = args.dy + i * width;
-    const float* cos = args.cos + i % args.positions * half;
-    const float* sin = args.sin + i % args.positions * half;
-    for (int64_t head = 0; head < args.heads; ++head) {
-      for (int64_t j = 0; j < half; ++j) {
-        float& low = d[head * args.head_dim + j];
-        float& high = d[head * args.head_dim + j + half];
-        const float d_low = fma(high, sin[j], low * cos[j]);
-        const float d_high = fma(-low, sin[j], high * cos[j]);
-        low = d_low;
-        high = d_high;
-      }
+  const int64_t width = args.heads * args.head_dim;
+  std::vector<float> d(static_cast<size_t>(kColumnBlock * width));
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const RowBlock block = row_block(args.rows, args.positions, unit);
+    const T* x = args.x + block.first * width;
+    for (int64_t i = 0; i < block.count; ++i) {
+      float* row = d.data() + i * width;
+      undo_rope(args, block.first + i, row);
+      norm_input_gradient(row, x + i * width, args.weight, args.rstd[block.first + i], width, args.dx + (block.first + i) * width);
     }
-    norm_input_gradient(d, args.x + i * width, args.weight, args.rstd[i], width, args.dx + i * width);
+    norm_chains(d.data(), x, args.rstd + block.first, block.count, width, args.chains + 2 * unit * width);
   }
 }
 

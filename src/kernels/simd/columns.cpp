@@ -6,7 +6,6 @@
 namespace dz::kernels::DZ_SIMD {
 namespace {
 
-constexpr int64_t kBlock = 32;
 #ifdef __AVX512F__
 constexpr int kVectors = 4;  // two chains each, side by side to hide their latency: a quarter of 32 registers
 #else
@@ -28,8 +27,8 @@ DZ_INLINE void block_sums(int64_t first, int64_t count, float* grad, int64_t j, 
     for (int v = 0; v < vectors; ++v) even[v] = step(first + row, j + v * kLanes, lanes, even[v]);
   }
   for (int v = 0; v < vectors; ++v) {
-    if (count < kBlock) odd[v] = odd[v] + zero();
-    if (count < kBlock - 1) even[v] = even[v] + zero();
+    if (count < kColumnBlock) odd[v] = odd[v] + zero();
+    if (count < kColumnBlock - 1) even[v] = even[v] + zero();
     store(grad + j + v * kLanes, load(grad + j + v * kLanes, lanes) + (even[v] + odd[v]), lanes);
   }
 }
@@ -40,8 +39,8 @@ DZ_INLINE void column_sums(int64_t rows, int64_t segment, float* grad, int64_t b
   const int64_t period = segment > 0 ? segment : (rows > 0 ? rows : 1);
   for (int64_t start = 0; start < rows; start += period) {
     const int64_t stop = start + period < rows ? start + period : rows;
-    for (int64_t block = start; block < stop; block += kBlock) {
-      const int64_t count = stop - block < kBlock ? stop - block : kBlock;
+    for (int64_t block = start; block < stop; block += kColumnBlock) {
+      const int64_t count = stop - block < kColumnBlock ? stop - block : kColumnBlock;
       int64_t j = begin;
       for (; j + kVectors * kLanes <= end; j += kVectors * kLanes) block_sums<kVectors>(block, count, grad, j, All{}, step);
       for (; j + kLanes <= end; j += kLanes) block_sums<1>(block, count, grad, j, All{}, step);
@@ -50,22 +49,15 @@ DZ_INLINE void column_sums(int64_t rows, int64_t segment, float* grad, int64_t b
   }
 }
 
-template <class T, class Gradient>
-void norm_weight_columns(const NormWeightGrad<T>& args, const Gradient* dy, int64_t begin, int64_t end) {
-  column_sums(args.rows, args.segment, args.grad, begin, end, [&](int64_t row, int64_t j, auto lanes, V16 chain) {
-    const V16 n = load(args.x + row * args.width + j, lanes) * splat(args.rstd[row]);
-    return fma(load(dy + row * args.width + j, lanes), n, chain);
-  });
-}
-
 }  // namespace
 
-template <class T>
-void norm_weight_grad(const NormWeightGrad<T>& args, int64_t begin, int64_t end) {
-  if (args.dy_f32 != nullptr) {
-    norm_weight_columns(args, args.dy_f32, begin, end);
-  } else {
-    norm_weight_columns(args, args.dy, begin, end);
+void norm_weight_grad(const NormWeightGrad& args, int64_t begin, int64_t end) {
+  const int64_t width = args.width;
+  for (int64_t block = 0; block < args.blocks; ++block) {
+    const float *even = args.chains + 2 * block * width + begin, *odd = even + width;
+    float* grad = args.grad + begin;
+    for_vectors(end - begin,
+                [&](int64_t j, auto lanes) { store(grad + j, load(grad + j, lanes) + (load(even + j, lanes) + load(odd + j, lanes)), lanes); });
   }
 }
 
@@ -84,8 +76,6 @@ void embedding_grad(const EmbeddingGrad<T>& args, int64_t begin, int64_t end) {
   }
 }
 
-template void norm_weight_grad<bf16>(const NormWeightGrad<bf16>&, int64_t, int64_t);
-template void norm_weight_grad<float>(const NormWeightGrad<float>&, int64_t, int64_t);
 template void bias_grad<bf16>(const BiasGrad<bf16>&, int64_t, int64_t);
 template void bias_grad<float>(const BiasGrad<float>&, int64_t, int64_t);
 template void embedding_grad<bf16>(const EmbeddingGrad<bf16>&, int64_t, int64_t);

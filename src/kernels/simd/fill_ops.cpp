@@ -9,7 +9,6 @@ template <class T>
 void fill_typed(TypedForms<T>& forms) {
   forms.rmsnorm_forward = &rmsnorm_forward<T>;
   forms.rmsnorm_backward = &rmsnorm_backward<T>;
-  forms.norm_weight_grad = &norm_weight_grad<T>;
   forms.bias_grad = &bias_grad<T>;
   forms.qk_norm_rope_forward = &qk_norm_rope_forward<T>;
   forms.qk_norm_rope_backward = &qk_norm_rope_backward<T>;
@@ -27,6 +26,7 @@ void fill_typed(TypedForms<T>& forms) {
 void fill_ops(Table& table) {
   fill_typed(table.bf16_forms);
   fill_typed(table.f32_forms);
+  table.norm_weight_grad = &norm_weight_grad;
   table.add = &add;
   table.cast_to_bf16 = &cast_to_bf16;
   table.squared_norms = &squared_norms;

@@ -47,12 +47,6 @@ DZ_INLINE void forward_rows(const RmsNormForward<T>& args, int64_t row) {
   });
 }
 
-template <class T, int rows>
-DZ_INLINE void backward_rows(const RmsNormBackward<T>& args, int64_t row) {
-  const int64_t width = args.width;
-  norm_input_gradient<T, T, rows>(args.dy + row * width, args.x + row * width, args.weight, args.rstd + row, width, args.dx + row * width);
-}
-
 }  // namespace
 
 template <class T>
@@ -64,9 +58,14 @@ void rmsnorm_forward(const RmsNormForward<T>& args, int64_t begin, int64_t end) 
 
 template <class T>
 void rmsnorm_backward(const RmsNormBackward<T>& args, int64_t begin, int64_t end) {
-  int64_t row = begin;
-  for (; row + kRows <= end; row += kRows) backward_rows<T, kRows>(args, row);
-  for (; row < end; ++row) backward_rows<T, 1>(args, row);
+  const int64_t width = args.width;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const RowBlock block = row_block(args.rows, args.segment, unit);
+    norm_backward_block(block.count, width, args.chains + 2 * unit * width, [&](int64_t i, auto rows, float* even, float* odd) {
+      const int64_t row = block.first + i, at = row * width;
+      norm_backward_rows<T, T, rows()>(args.dy + at, args.x + at, args.weight, args.rstd + row, width, args.dx + at, even, odd);
+    });
+  }
 }
 
 template void rmsnorm_forward<bf16>(const RmsNormForward<bf16>&, int64_t, int64_t);

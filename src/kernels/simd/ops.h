@@ -19,8 +19,7 @@ template <class T>
 void rmsnorm_forward(const RmsNormForward<T>& args, int64_t begin, int64_t end);
 template <class T>
 void rmsnorm_backward(const RmsNormBackward<T>& args, int64_t begin, int64_t end);
-template <class T>
-void norm_weight_grad(const NormWeightGrad<T>& args, int64_t begin, int64_t end);
+void norm_weight_grad(const NormWeightGrad& args, int64_t begin, int64_t end);
 template <class T>
 void bias_grad(const BiasGrad<T>& args, int64_t begin, int64_t end);
 template <class T>

@@ -1,5 +1,6 @@
 // QK-norm and RoPE on sixteen lanes. The norm's sums run over whole rows; the rotation pairs element j of a head with j + head_dim / 2, so its
 // vectors start at each half and the last one of a half is masked when head_dim / 2 is not a multiple of 16.
+#include "kernels/row_scratch.h"
 #include "kernels/simd/norm_gradient.h"
 #include "kernels/simd/ops.h"
 #include "kernels/simd/v16.h"
@@ -41,27 +42,20 @@ DZ_INLINE void forward_rows(const QkNormRopeForward<T>& args, int64_t row) {
   }
 }
 
-// dy of one row, turned back in place.
+// dy of one row, turned back.
 template <class T>
-DZ_INLINE void undo_rope(const QkNormRopeBackward<T>& args, int64_t row) {
+DZ_INLINE void undo_rope(const QkNormRopeBackward<T>& args, int64_t row, float* turned) {
   const int64_t half = args.head_dim / 2, position = row % args.positions;
   for (int64_t head = 0; head < args.heads; ++head) {
-    float* dy = args.dy + (row * args.heads + head) * args.head_dim;
+    const float* dy = args.dy + (row * args.heads + head) * args.head_dim;
+    float* d = turned + head * args.head_dim;
     for_vectors(half, [&](int64_t j, auto lanes) {
       const V16 cos = load(args.cos + position * half + j, lanes), sin = load(args.sin + position * half + j, lanes);
       const V16 low = load(dy + j, lanes), high = load(dy + half + j, lanes);
-      store(dy + j, fma(high, sin, low * cos), lanes);
-      store(dy + half + j, fma(-low, sin, high * cos), lanes);
+      store(d + j, fma(high, sin, low * cos), lanes);
+      store(d + half + j, fma(-low, sin, high * cos), lanes);
     });
   }
-}
-
-template <class T, int rows>
-DZ_INLINE void backward_rows(const QkNormRopeBackward<T>& args, int64_t row) {
-  const int64_t width = args.heads * args.head_dim;
-  for (int i = 0; i < rows; ++i) undo_rope(args, row + i);
-
-  norm_input_gradient<float, T, rows>(args.dy + row * width, args.x + row * width, args.weight, args.rstd + row, width, args.dx + row * width);
 }
 
 }  // namespace
@@ -75,9 +69,16 @@ void qk_norm_rope_forward(const QkNormRopeForward<T>& args, int64_t begin, int64
 
 template <class T>
 void qk_norm_rope_backward(const QkNormRopeBackward<T>& args, int64_t begin, int64_t end) {
-  int64_t row = begin;
-  for (; row + kRows <= end; row += kRows) backward_rows<T, kRows>(args, row);
-  for (; row < end; ++row) backward_rows<T, 1>(args, row);
+  const int64_t width = args.heads * args.head_dim;
+  float* d = row_scratch(kNormRows * width);
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const RowBlock block = row_block(args.rows, args.positions, unit);
+    norm_backward_block(block.count, width, args.chains + 2 * unit * width, [&](int64_t i, auto rows, float* even, float* odd) {
+      const int64_t row = block.first + i, at = row * width;
+      for (int k = 0; k < rows(); ++k) undo_rope(args, row + k, d + k * width);
+      norm_backward_rows<float, T, rows()>(d, args.x + at, args.weight, args.rstd + row, width, args.dx + at, even, odd);
+    });
+  }
 }
 
 template void qk_norm_rope_forward<bf16>(const QkNormRopeForward<bf16>&, int64_t, int64_t);
