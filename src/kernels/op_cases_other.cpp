@@ -116,12 +116,18 @@ void add_losses(const LossCase& c, CaseSet set, std::vector<OpCase>& cases) {
 void add_states(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases) {
   const auto name = [&](const char* op) { return fmt::format("{} {}{}", op, c.count, name_of(c.values)); };
   const double bytes = static_cast<double>(c.count) * sizeof(float);
-  add_case(cases, set, c, "add", name("add"), 3 * bytes, 0, [c](CaseMemory& memory) {
-    Add args{.count = c.count};
-    args.b = memory.input<float>(c.count);
-    args.a = memory.in_out<float>("a", c.count);
-    return units_of(c.count, args, &Table::add, add);
-  });
+  for (const int more : {0, 1, 2, 3}) {
+    add_case(cases, set, c, "add", name("add") + (more > 0 ? fmt::format(" of {} terms", 2 + more) : ""), (3 + more) * bytes, 0,
+             [c, more](CaseMemory& memory) {
+               Add args{.count = c.count};
+               args.b = memory.input<float>(c.count);
+               args.a = memory.in_out<float>("a", c.count);
+               const float** terms = memory.pointers(more);
+               for (int i = 0; i < more; ++i) terms[i] = memory.input<float>(c.count);
+               args.more = {terms, static_cast<size_t>(more)};
+               return units_of(c.count, args, &Table::add, add);
+             });
+  }
   add_case(cases, set, c, "cast_to_bf16", name("cast_to_bf16"), 1.5 * bytes, 0, [c](CaseMemory& memory) {
     CastToBf16 args{.count = c.count};
     memory.last_bit(16);

@@ -92,19 +92,23 @@ void add_swiglus(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases)
     args.out = memory.output<T>("out", c.count);
     return units_of<T>(c.count, args, &TypedForms<T>::swiglu_forward, swiglu_forward<T>);
   });
-  for (const bool with_out : {false, true}) {
-    add_case(cases, set, c, "swiglu_backward", name(with_out ? "swiglu_backward and out" : "swiglu_backward"),
-             bytes_of<T>((with_out ? 6 : 5) * c.count), 0, [=](CaseMemory& memory) {
-               SwigluBackward<T> args{.count = c.count};
-               args.gate = memory.input<T>(c.count, kSpread);
-               args.up = memory.input<T>(c.count);
-               args.dgate = memory.in_out<T>("dgate", c.count);
-               args.dout = args.dgate;
-               args.dup = memory.output<T>("dup", c.count);
-               if (with_out) args.out = memory.output<T>("out", c.count);
-               return units_of<T>(c.count, args, &TypedForms<T>::swiglu_backward, swiglu_backward<T>);
-             });
-  }
+  // Gates of both kinds: with some so far out that the exponential saturates, and with none, where vector forms may take another way.
+  const auto backward = [=](CaseMemory& memory, float spread, bool with_out) {
+    SwigluBackward<T> args{.count = c.count};
+    args.gate = memory.input<T>(c.count, spread);
+    args.up = memory.input<T>(c.count);
+    args.dgate = memory.in_out<T>("dgate", c.count);
+    args.dout = args.dgate;
+    args.dup = memory.output<T>("dup", c.count);
+    if (with_out) args.out = memory.output<T>("out", c.count);
+    return units_of<T>(c.count, args, &TypedForms<T>::swiglu_backward, swiglu_backward<T>);
+  };
+  add_case(cases, set, c, "swiglu_backward", name("swiglu_backward"), bytes_of<T>(5 * c.count), 0,
+           [=](CaseMemory& memory) { return backward(memory, kSpread, false); });
+  add_case(cases, set, c, "swiglu_backward", name("swiglu_backward and out, far"), bytes_of<T>(6 * c.count), 0,
+           [=](CaseMemory& memory) { return backward(memory, kSpread, true); });
+  add_case(cases, set, c, "swiglu_backward", name("swiglu_backward and out"), bytes_of<T>(6 * c.count), 0,
+           [=](CaseMemory& memory) { return backward(memory, 6.0f, true); });
 }
 
 template <class T>

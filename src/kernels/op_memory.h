@@ -22,6 +22,8 @@ class CaseMemory {
   float* positive(int64_t count);                               // in (0, 2], whatever the kind: 1 / rms, second moments
   int32_t* integers(int64_t count, int32_t low, int32_t high);  // in [low, high)
 
+  const float** pointers(int64_t count) { return static_cast<const float**>(allocate(count * static_cast<int64_t>(sizeof(float*)))); }
+
   // Filled with a pattern, so that an element that is not written shows.
   template <class T>
   T* output(std::string name, int64_t count);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/dtype.h"
 
@@ -13,11 +14,13 @@ namespace dz::kernels {
 
 inline constexpr int64_t kNormBlock = 4096;
 
-// a[i] = a[i] + b[i]: one node of the lane tree, a being the lower lanes.
+// a[i] = a[i] + b[i]: one node of the lane tree, a being the lower lanes. With `more`, the nodes that the last of its terms completes, in one
+// reading of each: a[i] = a[i] + (b[i] + (more[0][i] + (more[1][i] + ...))).
 struct Add {
   int64_t count = 0;
   float* a = nullptr;
   const float* b = nullptr;
+  std::span<const float* const> more = {};
 };
 
 // out[i] = to_bf16(x[i]): the weights of a step.

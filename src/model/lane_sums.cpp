@@ -39,8 +39,12 @@ float* LaneSums::buffer(int slot, std::span<float> gradient) {
 void LaneSums::sum(std::span<float> gradient, const Part& part) {
   if (group_.micro.lanes.size() == 1) return part(lanes_[0].instances, gradient.data(), group_.micro.first_part);
   parallel::Slots free;
+  // The nodes that a lane completes, innermost first: all of them are added in one reading of their buffers.
+  int left = 0;
+  std::vector<const float*> right;
   const auto merge = [&](int a, int b) {
-    kernels::add({.count = static_cast<int64_t>(gradient.size()), .a = buffer(a, gradient), .b = buffer(b, gradient)}, pool_);
+    left = a;
+    right.insert(right.begin(), buffer(b, gradient));
     free.give_back(b);
   };
   parallel::LaneTree tree(group_.instances, group_.lanes, group_.micro.lanes, merge);
@@ -48,7 +52,11 @@ void LaneSums::sum(std::span<float> gradient, const Part& part) {
     // The first lane takes slot 0 and, being the lowest, is the left side of every merge: the root is in `gradient`.
     const int slot = free.take();
     part(lane.instances, buffer(slot, gradient), true);
+    right.clear();
     tree.add(lane.lanes, slot);
+    if (right.empty()) continue;
+    kernels::add({.count = static_cast<int64_t>(gradient.size()), .a = buffer(left, gradient), .b = right[0], .more = std::span(right).subspan(1)},
+                 pool_);
   }
   DZ_CHECK(tree.root() == 0, "root", tree.root());
 }

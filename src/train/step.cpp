@@ -90,9 +90,12 @@ const std::vector<parallel::MicroBatch>& Stepper::plan_of(int64_t instances) {
 
 int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
   const std::vector<float> weights = loss_weights(batch, recipe_.loss_divisor, recipe_.divisor_ranks);
-  const auto merge = [this](int a, int b) {
-    const std::span<float> sum = slots_[static_cast<size_t>(a)]->arena();
-    kernels::add({.count = static_cast<int64_t>(sum.size()), .a = sum.data(), .b = slots_[static_cast<size_t>(b)]->arena().data()}, pool_);
+  // As in model/lane_sums.cpp.
+  int left = 0;
+  std::vector<const float*> right;
+  const auto merge = [&](int a, int b) {
+    left = a;
+    right.insert(right.begin(), slots_[static_cast<size_t>(b)]->arena().data());
     free_.give_back(b);
   };
   parallel::LaneTree tree(batch.instances, recipe_.lanes, merge);
@@ -122,7 +125,12 @@ int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
     sums.seconds.backward += loss.backward_seconds;
     if (!micro.last_part) continue;
     const Stopwatch watch;
+    right.clear();
     tree.add(micro.lanes, slot);
+    if (!right.empty()) {
+      const std::span<float> sum = slots_[static_cast<size_t>(left)]->arena();
+      kernels::add({.count = static_cast<int64_t>(sum.size()), .a = sum.data(), .b = right[0], .more = std::span(right).subspan(1)}, pool_);
+    }
     sums.seconds.backward += watch.seconds();
   }
   return tree.root();
