@@ -28,6 +28,7 @@ struct Gemm {
   float* acc = nullptr;  // [m, n] f32, needed when accumulating or when there is no `out`
   int64_t acc_stride = 0;
   bool accumulate = false;
+  bool join = false;  // without `accumulate` and `out`: acc[i, j] = what it was + the sum above, one node of the lane tree
 
   T* out = nullptr;  // when set: out[i, j] = round((add_to_out ? float(out[i, j]) : nothing) + (acc + bias[j])); acc is scratch then
   int64_t out_stride = 0;

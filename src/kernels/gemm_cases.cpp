@@ -65,6 +65,9 @@ constexpr GemmCase kCases[] = {
     {.m = 20, .n = 40, .k = 66, .layout = GemmLayout::kTN, .accumulate = true, .out = true, .values = GemmValues::kDenormal},
     {.m = 12, .n = 48, .k = 45, .layout = GemmLayout::kNT, .values = GemmValues::kZeros, .quick = true, .note = "-0 meets padding"},
     {.m = 12, .n = 48, .k = 64, .layout = GemmLayout::kTN, .accumulate = true, .values = GemmValues::kZeros},
+    {.m = 12, .n = 48, .k = 64, .layout = GemmLayout::kTN, .join = true, .values = GemmValues::kZeros},
+    {.m = 20, .n = 30, .k = 90, .layout = GemmLayout::kTN, .join = true, .values = GemmValues::kWide, .padding = 2, .quick = true},
+    {.m = 3, .n = 70, .k = 66, .layout = GemmLayout::kNT, .join = true, .values = GemmValues::kDenormal, .note = "few rows join"},
     {.m = 24, .n = 40, .k = 80, .layout = GemmLayout::kNT, .values = GemmValues::kSpecial, .quick = true},
     {.m = 24,
      .n = 40,
@@ -102,6 +105,16 @@ constexpr GemmCase kCases[] = {
      .note = "several groups of k, then the output"},
     {.m = 600, .n = 45, .k = 2100, .layout = GemmLayout::kTN, .segment = 700, .accumulate = true, .note = "several parts of rows, groups of k"},
     {.m = 290, .n = 45, .k = 2100, .layout = GemmLayout::kTN, .out = true, .padding = 3, .note = "sums of several groups in a buffer, rows held"},
+    {.m = 129,
+     .n = 97,
+     .k = 300,
+     .layout = GemmLayout::kTN,
+     .segment = 100,
+     .join = true,
+     .values = GemmValues::kWide,
+     .padding = 7,
+     .note = "one group joins"},
+    {.m = 290, .n = 45, .k = 2100, .layout = GemmLayout::kTN, .join = true, .values = GemmValues::kSpecial, .note = "several groups of k join"},
 };
 
 // A generator of test values, not part of any contract.
@@ -188,6 +201,7 @@ struct Problem {
                .acc = c.accumulate || !c.out ? acc.data() : nullptr,
                .acc_stride = stride,
                .accumulate = c.accumulate,
+               .join = c.join,
                .out = c.out ? out.data() : nullptr,
                .out_stride = stride,
                .bias = c.bias ? bias.data() : nullptr,
@@ -228,8 +242,9 @@ std::string to_string(const GemmCase& c) {
   constexpr const char* kLayouts[] = {"nt", "nn", "tn", "tt"};
   constexpr const char* kValues[] = {"normal", "wide", "tiny", "denormal", "special", "zeros"};
   return fmt::format("gemm {}x{}x{} {} {}{}{}{}{}{}{}", c.m, c.n, c.k, kLayouts[static_cast<int>(c.layout)], kValues[static_cast<int>(c.values)],
-                     c.segment > 0 ? fmt::format(" segment {}", c.segment) : "", c.accumulate ? " accumulate" : "", c.out ? " out" : "",
-                     c.bias ? " bias" : "", c.add_to_out ? " add_to_out" : "", c.note[0] != '\0' ? fmt::format(" ({})", c.note) : "");
+                     c.segment > 0 ? fmt::format(" segment {}", c.segment) : "", c.accumulate ? " accumulate" : (c.join ? " join" : ""),
+                     c.out ? " out" : "", c.bias ? " bias" : "", c.add_to_out ? " add_to_out" : "",
+                     c.note[0] != '\0' ? fmt::format(" ({})", c.note) : "");
 }
 
 template <class T>

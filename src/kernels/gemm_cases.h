@@ -27,6 +27,7 @@ struct GemmCase {
   GemmLayout layout = GemmLayout::kNT;
   int64_t segment = 0;
   bool accumulate = false;
+  bool join = false;
   bool out = false;  // else the result is acc
   bool bias = false;
   bool add_to_out = false;

@@ -28,6 +28,7 @@ void run_gemm(const GemmForm& form, const Gemm<T>& product, ThreadPool* pool) {
   if (product.m <= 0 || product.n <= 0) return;
   DZ_CHECK(product.k >= 0, "k", product.k);
   DZ_CHECK(product.out != nullptr || product.acc != nullptr, "m", product.m);
+  DZ_CHECK(!product.join || (product.out == nullptr && !product.accumulate), "accumulate", product.accumulate);
   const GemmJob<T> job(form, product);
   if (takes_few(job)) {
     few_gemm(job, pool);

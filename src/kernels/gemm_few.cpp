@@ -66,7 +66,7 @@ class FewRows {
 
   void finish(int64_t col, const float* tile, int64_t cols) const {
     if (product_.out == nullptr) {
-      job_.form.keep({.out = product_.acc + col, .stride = product_.acc_stride}, tile, few_.cols, product_.m, cols);
+      job_.form.keep({.out = product_.acc + col, .stride = product_.acc_stride, .add = product_.join}, tile, few_.cols, product_.m, cols);
       return;
     }
     const float* bias = product_.bias == nullptr ? nullptr : product_.bias + col;

@@ -129,9 +129,10 @@ class HeldProduct {
     }
   }
 
-  // The accumulators of the product where it has some, they are scratch when there is an output; else a buffer of the item's size.
+  // The accumulators of the product where it has some, they are scratch when there is an output; else, and where they keep what the sums are added
+  // to, a buffer of the item's size.
   Sums sums_of(Range rows, Range cols) const {
-    if (job_.product.acc != nullptr) return {job_.product.acc, job_.product.acc_stride};
+    if (job_.product.acc != nullptr && !job_.product.join) return {job_.product.acc, job_.product.acc_stride};
     float* data = reinterpret_cast<float*>(thread_memory.sums.reserve(rows.size * cols.size * static_cast<int64_t>(sizeof(float))));
     return {data, cols.size, rows.begin, cols.begin};
   }

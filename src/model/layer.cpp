@@ -133,21 +133,21 @@ void rounded_input_grad(const Pass& pass, int64_t in, int64_t out, const T* dy, 
 template <class T>
 class WeightGrads {
  public:
-  WeightGrads(const Pass& pass, LaneSums& sums, Parameters& gradients) : pass_(pass), sums_(sums), gradients_(gradients) {}
+  WeightGrads(const Pass& pass, LaneSums& sums) : pass_(pass), sums_(sums) {}
 
   void matrix(size_t index, int64_t in, int64_t out, const T* dy, const T* x) {
-    sums_.sum(gradients_.tensor(index), [&](parallel::Span instances, float* sum, bool fresh) {
-      linear_weight_grad<T>(pass_.pool, instances, pass_.seq, in, out, dy, x, sum, fresh);
+    sums_.sum(index, [&](parallel::Span instances, float* sum, Into into) {
+      linear_weight_grad<T>(pass_.pool, instances, pass_.seq, in, out, dy, x, sum, into);
     });
   }
 
   // From the chains that the norm's backward pass left.
-  void norm(size_t index, const float* chains) { norm_weight_grad(pass_.pool, pass_.seq, chains, gradients_.tensor(index), sums_); }
+  void norm(size_t index, const float* chains) { norm_weight_grad(pass_.pool, pass_.seq, chains, index, sums_); }
 
   void bias(size_t index, const T* dy) {
     if (index == LayerIndex::kNone) return;
-    const int64_t width = static_cast<int64_t>(gradients_.tensor(index).size());
-    sums_.sum_adding(gradients_.tensor(index), [&](parallel::Span instances, float* sum) {
+    const int64_t width = sums_.size_of(index);
+    sums_.sum_adding(index, [&](parallel::Span instances, float* sum) {
       kernels::bias_grad<T>(
           {.rows = instances.size() * pass_.seq, .width = width, .segment = pass_.seq, .dy = dy + instances.begin * pass_.seq * width, .grad = sum},
           pass_.pool);
@@ -157,7 +157,6 @@ class WeightGrads {
  private:
   const Pass& pass_;
   LaneSums& sums_;
-  Parameters& gradients_;
 };
 
 // Gradients of a norm's input and weight.
@@ -257,7 +256,7 @@ void linear_forward(ThreadPool& pool, int64_t rows, int64_t in, int64_t out, con
 
 template <class T>
 void linear_weight_grad(ThreadPool& pool, parallel::Span instances, int64_t seq, int64_t in, int64_t out, const T* dy, const T* x, float* dw,
-                        bool fresh) {
+                        Into into) {
   const int64_t first = instances.begin * seq;
   kernels::gemm<T>({.m = out,
                     .n = in,
@@ -271,13 +270,14 @@ void linear_weight_grad(ThreadPool& pool, parallel::Span instances, int64_t seq,
                     .k_segment = seq,
                     .acc = dw,
                     .acc_stride = in,
-                    .accumulate = !fresh},
+                    .accumulate = into == Into::kContinue,
+                    .join = into == Into::kJoin},
                    pool);
 }
 
-void norm_weight_grad(ThreadPool& pool, int64_t seq, const float* chains, std::span<float> gradient, LaneSums& sums) {
-  const int64_t width = static_cast<int64_t>(gradient.size()), blocks = kernels::row_blocks(seq, seq);
-  sums.sum_adding(gradient, [&](parallel::Span instances, float* sum) {
+void norm_weight_grad(ThreadPool& pool, int64_t seq, const float* chains, size_t tensor, LaneSums& sums) {
+  const int64_t width = sums.size_of(tensor), blocks = kernels::row_blocks(seq, seq);
+  sums.sum_adding(tensor, [&](parallel::Span instances, float* sum) {
     kernels::norm_weight_grad(
         {.blocks = instances.size() * blocks, .width = width, .chains = chains + 2 * instances.begin * blocks * width, .grad = sum}, pool);
   });
@@ -303,19 +303,19 @@ void layer_recompute(const Pass& pass, const LayerWeights<T>& weights, int64_t l
 
 template <class T>
 void layer_backward(const Pass& pass, const LayerWeights<T>& weights, const LayerIndex& index, int64_t layer, const T* x,
-                    const LayerActivations<T>& acts, T* silu, const LayerGradients<T>& grads, LaneSums& sums, Parameters& gradients) {
-  WeightGrads<T> out(pass, sums, gradients);
+                    const LayerActivations<T>& acts, T* silu, const LayerGradients<T>& grads, LaneSums& sums) {
+  WeightGrads<T> out(pass, sums);
   mlp_backward<T>(pass, weights, index, acts, silu, grads, out);
   attention_block_backward<T>(pass, weights, index, layer, x, acts, grads, out);
 }
 
 #define DZ_LAYER(T)                                                                                                                          \
   template void linear_forward<T>(ThreadPool&, int64_t, int64_t, int64_t, const T*, const T*, const float*, T*);                             \
-  template void linear_weight_grad<T>(ThreadPool&, parallel::Span, int64_t, int64_t, int64_t, const T*, const T*, float*, bool);             \
+  template void linear_weight_grad<T>(ThreadPool&, parallel::Span, int64_t, int64_t, int64_t, const T*, const T*, float*, Into);             \
   template void layer_forward<T>(const Pass&, const LayerWeights<T>&, int64_t, const T*, const LayerActivations<T>&, T*, T*, bool);          \
   template void layer_recompute<T>(const Pass&, const LayerWeights<T>&, int64_t, const T*, const LayerActivations<T>&, T*, Remat);           \
   template void layer_backward<T>(const Pass&, const LayerWeights<T>&, const LayerIndex&, int64_t, const T*, const LayerActivations<T>&, T*, \
-                                  const LayerGradients<T>&, LaneSums&, Parameters&);
+                                  const LayerGradients<T>&, LaneSums&);
 DZ_LAYER(bf16)
 DZ_LAYER(float)
 #undef DZ_LAYER

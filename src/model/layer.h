@@ -1,8 +1,6 @@
 // One layer of the model: h = h + norm(attention(h)); h = h + norm(mlp(h)).
 #pragma once
 
-#include <span>
-
 #include "model/config.h"
 #include "model/lane_sums.h"
 #include "model/rope_tables.h"
@@ -33,21 +31,21 @@ template <class T>
 void layer_recompute(const Pass& pass, const LayerWeights<T>& weights, int64_t layer, const T* x, const LayerActivations<T>& acts, T* silu,
                      Remat remat);
 
-// grads.residual: in, the gradient at the layer's output; out, at its input x. Weight gradients go into `gradients` through `sums`.
+// grads.residual: in, the gradient at the layer's output; out, at its input x. Weight gradients go to `sums`.
 template <class T>
 void layer_backward(const Pass& pass, const LayerWeights<T>& weights, const LayerIndex& index, int64_t layer, const T* x,
-                    const LayerActivations<T>& acts, T* silu, const LayerGradients<T>& grads, LaneSums& sums, Parameters& gradients);
+                    const LayerActivations<T>& acts, T* silu, const LayerGradients<T>& grads, LaneSums& sums);
 
 // y = x * weight^T + bias. x: [rows, in], weight: [out, in], bias: [out] or null, y: [rows, out].
 template <class T>
 void linear_forward(ThreadPool& pool, int64_t rows, int64_t in, int64_t out, const T* x, const T* weight, const float* bias, T* y);
 
-// dW += dy^T * x over the rows of `instances`, 32-row blocks restarting at each instance. dy: [rows, out], x: [rows, in], dw: [out, in].
+// dy^T * x over the rows of `instances`, 32-row blocks restarting at each instance, into dw. dy: [rows, out], x: [rows, in], dw: [out, in].
 template <class T>
 void linear_weight_grad(ThreadPool& pool, parallel::Span instances, int64_t seq, int64_t in, int64_t out, const T* dy, const T* x, float* dw,
-                        bool fresh);
+                        Into into);
 
 // Adds up what a norm's backward pass left over all rows of the batch: chains is [instances, 32-row blocks of seq rows, 2, width].
-void norm_weight_grad(ThreadPool& pool, int64_t seq, const float* chains, std::span<float> gradient, LaneSums& sums);
+void norm_weight_grad(ThreadPool& pool, int64_t seq, const float* chains, size_t tensor, LaneSums& sums);
 
 }  // namespace dz::model

@@ -72,7 +72,7 @@ std::vector<TensorView> Parameters::views(std::string_view prefix) const {
   return views;
 }
 
-std::span<float> Parameters::head() { return has_tied_head() ? tensor(specs_.size()) : tensor(index_of("lm_head.weight")); }
+size_t Parameters::head_index() const { return has_tied_head() ? specs_.size() : index_of("lm_head.weight"); }
 
 void finish_tied_gradient(Parameters& gradients, ThreadPool& pool) {
   if (!gradients.has_tied_head()) return;

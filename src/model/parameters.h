@@ -36,7 +36,8 @@ class Parameters {
 
   bool has_tied_head() const { return offsets_.size() > specs_.size(); }
   // Where the gradient of the head goes: lm_head.weight, or the extra tensor of a tied model.
-  std::span<float> head();
+  size_t head_index() const;
+  std::span<float> head() { return tensor(head_index()); }
 
   // All tensors with the padding (+0) between them: to add, clear or copy everything at once.
   std::span<float> arena() { return arena_; }

@@ -55,7 +55,7 @@ struct Transformer<T>::State {
 
   // Leaves the input of each layer in work.residual and the normed output of the last in work.normed.
   void forward(const Pass& pass, const Batch& batch, bool for_backward, const HiddenSink& sink);
-  void backward(const Pass& pass, const Batch& batch, Parameters& gradients);
+  void backward(const Pass& pass, const Batch& batch, const ModelIndex& index);
 
   // Computes the logits of chunks of rows, each of one instance, into work.logits: use(first_row, rows), counted from the start of the batch.
   template <class Use>
@@ -63,7 +63,7 @@ struct Transformer<T>::State {
   // With `gradient` work.logits becomes the gradient of the logits (kernels/loss.h).
   void chunk_loss(const Batch& batch, int64_t first_row, int64_t rows, float weight, float z_loss, bool gradient);
   // From that: the head's gradient, and the one at work.normed into work.gradients.residual.
-  void chunk_backward(int64_t first_row, int64_t rows, float* dw, bool fresh);
+  void chunk_backward(int64_t first_row, int64_t rows, float* dw, Into into);
   void sum_losses(const Batch& batch, LossOut& loss) const;
 
   const ModelConfig config;
@@ -141,7 +141,7 @@ void Transformer<T>::State::chunk_loss(const Batch& batch, int64_t first_row, in
 }
 
 template <class T>
-void Transformer<T>::State::chunk_backward(int64_t first_row, int64_t rows, float* dw, bool fresh) {
+void Transformer<T>::State::chunk_backward(int64_t first_row, int64_t rows, float* dw, Into into) {
   const int64_t vocab = config.vocab_size, width = config.d_model;
   const kernels::CrossEntropy<T> loss{.rows = rows, .vocab = vocab, .logits = work.logits};
   kernels::gemm<T>({.m = vocab,
@@ -155,7 +155,8 @@ void Transformer<T>::State::chunk_backward(int64_t first_row, int64_t rows, floa
                     .b_col = 1,
                     .acc = dw,
                     .acc_stride = width,
-                    .accumulate = !fresh},
+                    .accumulate = into == Into::kContinue,
+                    .join = into == Into::kJoin},
                    pool);
   kernels::gemm<T>({.m = rows,
                     .n = width,
@@ -189,10 +190,9 @@ void Transformer<T>::State::sum_losses(const Batch& batch, LossOut& loss) const 
 
 // Begins with the gradient at the final norm's output, in work.gradients.residual.
 template <class T>
-void Transformer<T>::State::backward(const Pass& pass, const Batch& batch, Parameters& out) {
+void Transformer<T>::State::backward(const Pass& pass, const Batch& batch, const ModelIndex& index) {
   const TraceSpan span("backward");
   const int64_t width = config.d_model;
-  const ModelIndex index(config, out);
   T* residual = work.gradients.residual;
   const T* last = work.residual.back();
   kernels::rmsnorm_backward<T>({.rows = pass.rows(),
@@ -205,18 +205,19 @@ void Transformer<T>::State::backward(const Pass& pass, const Batch& batch, Param
                                 .dx = residual,
                                 .chains = work.gradients.chains},
                                pool);
-  norm_weight_grad(pool, pass.seq, work.gradients.chains, out.tensor(index.final_norm), sums);
+  norm_weight_grad(pool, pass.seq, work.gradients.chains, index.final_norm, sums);
   for (int64_t i = config.n_layers - 1; i >= 0; --i) {
     const size_t at = static_cast<size_t>(i);
     // What the last layer computed is still there.
     const bool kept = limits.remat == Remat::kNone || i == config.n_layers - 1;
     if (!kept) layer_recompute<T>(pass, weights.layers[at], i, work.residual[at], work.of_layer(i), work.silu, limits.remat);
-    layer_backward<T>(pass, weights.layers[at], index.layers[at], i, work.residual[at], work.of_layer(i), work.silu, work.gradients, sums, out);
+    layer_backward<T>(pass, weights.layers[at], index.layers[at], i, work.residual[at], work.of_layer(i), work.silu, work.gradients, sums);
   }
-  sums.sum_adding(out.tensor(index.embedding), [&](parallel::Span instances, float* sum) {
+  const std::span tokens(batch.tokens, static_cast<size_t>(pass.rows()));
+  sums.sum_rows(index.embedding, tokens, width, [&](parallel::Span instances, const int32_t* rows, float* sum) {
     const int64_t first = instances.begin * pass.seq;
     kernels::embedding_grad<T>(
-        {.rows = instances.size() * pass.seq, .width = width, .tokens = batch.tokens + first, .dy = residual + first * width, .grad = sum}, pool);
+        {.rows = instances.size() * pass.seq, .width = width, .tokens = rows + first, .dy = residual + first * width, .grad = sum}, pool);
   });
 }
 
@@ -236,28 +237,31 @@ void Transformer<T>::set_weights(const Parameters& parameters) {
 }
 
 template <class T>
-void Transformer<T>::forward_backward(const Batch& batch, float weight, float z_loss, const LaneGroup& lanes, Parameters& gradients, LossOut& loss) {
+void Transformer<T>::forward_backward(const Batch& batch, float weight, float z_loss, const LaneGroup& lanes, const GradientNodes& gradients,
+                                      LossOut& loss) {
   State& state = *state_;
   DZ_CHECK(state.limits.backward, "limits.backward", false);
   check_batch(batch, state.limits, state.config.vocab_size, true);
   const Pass pass = state.pass_of(batch);
-  state.sums.begin(lanes, batch.instances);
+  state.sums.begin(lanes, batch.instances, gradients);
+  const Parameters& shape = gradients.own != nullptr ? *gradients.own : *gradients.left.at(0);
   Stopwatch watch;
   state.forward(pass, batch, true, nullptr);
   loss.forward_seconds = watch.lap();
   {
     const TraceSpan span("head");
-    state.sums.sum(gradients.head(), [&](parallel::Span instances, float* sum, bool fresh) {
+    const auto part = [&](parallel::Span instances, float* sum, Into into) {
       state.for_each_chunk(pass, instances, [&](int64_t first_row, int64_t rows) {
         state.chunk_loss(batch, first_row, rows, weight, z_loss, true);
-        state.chunk_backward(first_row, rows, sum, fresh);
-        fresh = false;
+        state.chunk_backward(first_row, rows, sum, into);
+        into = Into::kContinue;
       });
-    });
+    };
+    state.sums.sum(shape.head_index(), part, most_joined_by_head(state.work.chunk_rows, pass.seq));
     state.sum_losses(batch, loss);
   }
   loss.head_seconds = watch.lap();
-  state.backward(pass, batch, gradients);
+  state.backward(pass, batch, ModelIndex(state.config, shape));
   loss.backward_seconds = watch.lap();
 }
 
@@ -291,6 +295,11 @@ void Transformer<T>::forward_hidden(const Batch& batch, const HiddenSink& sink) 
 template <class T>
 int64_t Transformer<T>::activation_bytes() const {
   return state_->work.bytes;
+}
+
+template <class T>
+int64_t Transformer<T>::lane_buffer_bytes() const {
+  return state_->sums.bytes();
 }
 
 template class Transformer<bf16>;

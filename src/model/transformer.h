@@ -36,6 +36,15 @@ struct LaneGroup {
   parallel::MicroBatch micro;
 };
 
+// Where the gradient of a micro-batch goes: to `own`, or, when that is null, onto the first of `left`. `left`: finished nodes of the lane tree that
+// it is the right side of, innermost first; it is added to the first, that one to the next, up to the last, and only the last is valid afterwards.
+struct GradientNodes {
+  GradientNodes() = default;
+  GradientNodes(Parameters& gradients) : own(&gradients) {}  // a micro-batch that completes nothing
+  Parameters* own = nullptr;
+  std::vector<Parameters*> left;
+};
+
 // A whole batch as one micro-batch.
 LaneGroup whole_batch(int64_t instances, int64_t lanes);
 
@@ -66,9 +75,10 @@ class Transformer {
   void set_weights(const Parameters& parameters);
 
   // Gradients of sum(weight * (ce + z_loss * z)) over the labels of the micro-batch.
-  // A micro-batch inside one lane goes on with the chain in `gradients`, or starts it at +0 when it is the lane's first part; one of several
-  // lanes leaves the root of their tree there. Either way nothing else of `gradients` is read.
-  void forward_backward(const Batch& batch, float weight, float z_loss, const LaneGroup& lanes, Parameters& gradients, LossOut& loss);
+  // A micro-batch inside one lane goes on with the chain in `gradients.own`, or starts it at +0 when it is the lane's first part; one of several
+  // lanes leaves the root of their tree there. Either way nothing else of it is read. One that is all of its lanes and completes nodes needs no
+  // gradient of its own.
+  void forward_backward(const Batch& batch, float weight, float z_loss, const LaneGroup& lanes, const GradientNodes& gradients, LossOut& loss);
 
   void forward_loss(const Batch& batch, LossOut& loss);
 
@@ -80,7 +90,8 @@ class Transformer {
   using LogitsSink = std::function<void(int64_t first_row, int64_t rows, const float* logits)>;
   void forward_logits(const Batch& batch, const LogitsSink& sink, const HiddenSink& hidden = nullptr);
 
-  int64_t activation_bytes() const;  // of the arena, known before it is allocated
+  int64_t activation_bytes() const;   // of the arena, known before it is allocated
+  int64_t lane_buffer_bytes() const;  // for lanes that wait for their neighbours, as far as they were needed
 
  private:
   struct State;

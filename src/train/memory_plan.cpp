@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/lane_plan.h"
 #include "model/parameters.h"
 #include "model/weights.h"
 #include "model/workspace.h"
@@ -12,38 +13,41 @@
 namespace dz::train {
 namespace {
 
-// Copies of all gradients that the micro-batches of a step need.
-int64_t gradient_copies(int64_t instances, int64_t lanes, parallel::Span range, const std::vector<parallel::MicroBatch>& plan) {
-  parallel::Slots slots;
+// How a step's micro-batches are summed.
+struct GradientPlan {
+  int64_t copies = 0;  // of all gradients
+  std::vector<model::PlannedMicroBatch> pieces;
+};
+
+GradientPlan plan_gradients(int64_t instances, int64_t lanes, parallel::Span range, const std::vector<parallel::MicroBatch>& plan) {
+  GradientPlan gradients;
   const bool aligned = range.size() > 0 && (range.size() & (range.size() - 1)) == 0 && range.begin % range.size() == 0;
   if (!aligned) {
     // The nodes of a range that is not one of the tree's stay apart until other ranks' are joined.
     int64_t bits = 0;
     while ((int64_t{1} << bits) < lanes) ++bits;
-    return std::max<int64_t>(1, 2 * bits);
+    gradients.copies = std::max<int64_t>(1, 2 * bits);
+    for (const parallel::MicroBatch& micro : plan) gradients.pieces.push_back({.micro = micro});
+    return gradients;
   }
-  parallel::LaneTree tree(instances, lanes, range, [&](int, int b) { slots.give_back(b); });
+  // As Stepper::accumulate.
+  parallel::Slots slots;
+  bool completes = false;
+  const auto merge = [&](int, int b) {
+    completes = true;
+    slots.give_back(b);
+  };
+  parallel::LaneTree tree(instances, lanes, range, merge);
   int slot = -1;
   for (const parallel::MicroBatch& micro : plan) {
+    completes = false;
     if (micro.first_part) slot = slots.take();
     if (micro.last_part) tree.add(micro.lanes, slot);
+    const bool has_own = !completes || !micro.first_part || !micro.last_part;
+    gradients.pieces.push_back({.micro = micro, .has_own = has_own});
+    if (has_own) gradients.copies = std::max<int64_t>(gradients.copies, slot + 1);
   }
-  return slots.most();
-}
-
-// Buffers of one tensor besides the gradient itself, for the lanes inside the micro-batch that has most of them.
-int64_t lane_buffers(int64_t instances, int64_t lanes, const std::vector<parallel::MicroBatch>& plan) {
-  int64_t most = 0;
-  for (const parallel::MicroBatch& micro : plan) {
-    if (micro.lanes.size() == 1) continue;
-    parallel::Slots slots;
-    parallel::LaneTree tree(instances, lanes, micro.lanes, [&](int, int b) { slots.give_back(b); });
-    for (int64_t lane = micro.lanes.begin; lane < micro.lanes.end; ++lane) {
-      if (parallel::lane_instances(instances, lanes, lane).size() > 0) tree.add({lane, lane + 1}, slots.take());
-    }
-    most = std::max(most, slots.most() - 1);
-  }
-  return most;
+  return gradients;
 }
 
 // Lanes of the rank that has most instances: ranges of non-empty lanes, as equal as they can be.
@@ -86,16 +90,16 @@ MemoryPlan plan_memory(const Recipe& recipe, const Topology& topology, int64_t r
   for (const parallel::MicroBatch& piece : pieces) held += piece.instances.size();
   plan.step_instances = held;
   plan.instances = std::min(topology.micro_batch, held);
-  plan.gradients = gradient_copies(instances, recipe.lanes, range, pieces);
+  const GradientPlan gradients = plan_gradients(instances, recipe.lanes, range, pieces);
+  plan.gradients = gradients.copies;
 
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   using Role = model::Parameters::Role;
   const int64_t state = model::Parameters::arena_elements(recipe.model, Role::kState) * kFloat;
   const int64_t gradient = model::Parameters::arena_elements(recipe.model, Role::kGradient) * kFloat;
-  int64_t largest = 0, matrix = 0, square = 0;  // elements; the last two of Muon
+  int64_t matrix = 0, square = 0;  // elements, of Muon
   for (const model::ParameterSpec& spec : model::parameter_specs(recipe.model)) {
     const int64_t count = element_count(spec.shape);
-    largest = std::max(largest, count);
     if (recipe.optimizer != OptimizerName::kMuon || !optim::is_muon_matrix(spec.name, spec.shape)) continue;
     matrix = std::max(matrix, count);
     square = std::max(square, std::min(spec.shape[0], spec.shape[1]) * std::min(spec.shape[0], spec.shape[1]));
@@ -104,12 +108,12 @@ MemoryPlan plan_memory(const Recipe& recipe, const Topology& topology, int64_t r
   const bool bf16_compute = recipe.dtype == "bf16";
   plan.state = {{"weights (f32)", bf16_compute ? share : state}, {"exp_avg", share}, {"exp_avg_sq", share}, {"gradients", plan.gradients * gradient}};
   if (bf16_compute) plan.state.push_back({"matrices (bf16)", model::matrix_elements(recipe.model) * static_cast<int64_t>(sizeof(bf16))});
-  const int64_t buffers = lane_buffers(instances, recipe.lanes, pieces);
-  if (buffers > 0) plan.state.push_back({"lane buffers", buffers * largest * kFloat});
   if (matrix > 0) plan.state.push_back({"Muon's scratch", matrix * 6 + square * 4});  // an update in f32 and bf16, two squares in bf16
 
   const model::Limits limits{
       .max_instances = plan.instances, .seq = recipe.data.sequence_length, .remat = model::parse_remat(topology.remat).value_or(model::Remat::kNone)};
+  const int64_t buffers = model::lane_buffer_bytes(recipe.model, limits, instances, recipe.lanes, gradients.pieces);
+  if (buffers > 0) plan.state.push_back({"lane buffers", buffers});
   const std::vector<model::ArenaLine> lines = bf16_compute ? model::activation_lines<bf16>(recipe.model, limits, &plan.activation_bytes)
                                                            : model::activation_lines<float>(recipe.model, limits, &plan.activation_bytes);
   for (const model::ArenaLine& line : lines) plan.activations.push_back({line.name, line.bytes});

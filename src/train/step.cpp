@@ -11,7 +11,6 @@
 #include "base/thread_pool.h"
 #include "base/trace.h"
 #include "checkpoint/digest.h"
-#include "kernels/state.h"
 #include "optim/clip.h"
 
 namespace dz::train {
@@ -75,11 +74,11 @@ Stepper::Stepper(const Recipe& recipe, const Topology& topology, ThreadPool& poo
 
 Stepper::~Stepper() = default;
 
-int Stepper::free_slot() {
-  const int slot = free_.take();
-  if (slot == static_cast<int>(slots_.size()))
-    slots_.push_back(std::make_unique<model::Parameters>(recipe_.model, model::Parameters::Role::kGradient));
-  return slot;
+model::Parameters& Stepper::gradient_in(int slot) {
+  const auto index = static_cast<size_t>(slot);
+  if (index >= slots_.size()) slots_.resize(index + 1);
+  if (slots_[index] == nullptr) slots_[index] = std::make_unique<model::Parameters>(recipe_.model, model::Parameters::Role::kGradient);
+  return *slots_[index];
 }
 
 const std::vector<parallel::MicroBatch>& Stepper::plan_of(int64_t instances) {
@@ -90,12 +89,9 @@ const std::vector<parallel::MicroBatch>& Stepper::plan_of(int64_t instances) {
 
 int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
   const std::vector<float> weights = loss_weights(batch, recipe_.loss_divisor, recipe_.divisor_ranks);
-  // As in model/lane_sums.cpp.
-  int left = 0;
-  std::vector<const float*> right;
+  model::GradientNodes nodes;
   const auto merge = [&](int a, int b) {
-    left = a;
-    right.insert(right.begin(), slots_[static_cast<size_t>(b)]->arena().data());
+    nodes.left.push_back(&gradient_in(a));
     free_.give_back(b);
   };
   parallel::LaneTree tree(batch.instances, recipe_.lanes, merge);
@@ -110,12 +106,16 @@ int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
                              .targets = batch.targets.data() + first,
                              .first_visible = batch.first_visible.empty() ? nullptr : batch.first_visible.data() + first,
                              .weights = equal ? nullptr : weight};
-    if (micro.first_part) slot = free_slot();
+    // Which nodes the micro-batch completes is known before it is computed.
+    nodes = {};
+    if (micro.first_part) slot = free_.take();
+    if (micro.last_part) tree.add(micro.lanes, slot);
+    const bool is_whole = micro.first_part && micro.last_part;
+    if (nodes.left.empty() || !is_whole) nodes.own = &gradient_in(slot);
     model::LossOut loss;
     std::visit(
         [&](const auto& engine) {
-          engine->forward_backward(piece, *weight, static_cast<float>(recipe_.z_loss), {batch.instances, recipe_.lanes, micro},
-                                   *slots_[static_cast<size_t>(slot)], loss);
+          engine->forward_backward(piece, *weight, static_cast<float>(recipe_.z_loss), {batch.instances, recipe_.lanes, micro}, nodes, loss);
         },
         engine_);
     sums.ce.insert(sums.ce.end(), loss.ce.begin(), loss.ce.end());
@@ -123,15 +123,6 @@ int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
     sums.seconds.forward += loss.forward_seconds;
     sums.seconds.head += loss.head_seconds;
     sums.seconds.backward += loss.backward_seconds;
-    if (!micro.last_part) continue;
-    const Stopwatch watch;
-    right.clear();
-    tree.add(micro.lanes, slot);
-    if (!right.empty()) {
-      const std::span<float> sum = slots_[static_cast<size_t>(left)]->arena();
-      kernels::add({.count = static_cast<int64_t>(sum.size()), .a = sum.data(), .b = right[0], .more = std::span(right).subspan(1)}, pool_);
-    }
-    sums.seconds.backward += watch.seconds();
   }
   return tree.root();
 }
@@ -214,8 +205,12 @@ int64_t Stepper::activation_bytes() const {
 
 int64_t Stepper::gradient_bytes() const {
   int64_t bytes = 0;
-  for (const auto& slot : slots_) bytes += static_cast<int64_t>(slot->arena().size_bytes());
+  for (const auto& slot : slots_) bytes += slot == nullptr ? 0 : static_cast<int64_t>(slot->arena().size_bytes());
   return bytes;
+}
+
+int64_t Stepper::lane_buffer_bytes() const {
+  return std::visit([](const auto& engine) { return engine->lane_buffer_bytes(); }, engine_);
 }
 
 }  // namespace dz::train

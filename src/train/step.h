@@ -52,6 +52,7 @@ class Stepper {
 
   int64_t activation_bytes() const;
   int64_t gradient_bytes() const;
+  int64_t lane_buffer_bytes() const;
 
  private:
   using Engine = std::variant<std::unique_ptr<model::Transformer<bf16>>, std::unique_ptr<model::Transformer<float>>>;
@@ -64,7 +65,7 @@ class Stepper {
   // The gradient of the whole batch, in the slot that is returned, and its loss.
   int accumulate(const data::Batch& batch, Sums& sums);
   void report_losses(const data::Batch& batch, const Sums& sums, StepReport& report) const;
-  int free_slot();
+  model::Parameters& gradient_in(int slot);
 
   const Recipe& recipe_;
   ThreadPool& pool_;

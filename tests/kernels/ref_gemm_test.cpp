@@ -102,6 +102,24 @@ class RefGemm : public testing::Test {};
 using Types = testing::Types<bf16, float>;
 TYPED_TEST_SUITE(RefGemm, Types);
 
+TYPED_TEST(RefGemm, JoiningAddsTheFinishedSumToWhatWasThere) {
+  bool differs = false;
+  for (const GemmCase& c : kCases) {
+    Problem<TypeParam> p = make<TypeParam>(c);
+    std::vector<float> expected = literal(p.g, std::vector<float>(p.start.size(), 0.0f), Order::kContract);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      volatile float sum = p.start[i] + expected[i];
+      expected[i] = sum;
+    }
+    differs = differs || !same_bits(expected, literal(p.g, p.start, Order::kContract));  // a chain that goes on is another sum
+    p.g.accumulate = false;
+    p.g.join = true;
+    forms<TypeParam>(scalar()).gemm(p.g, nullptr);
+    EXPECT_TRUE(same_bits(p.acc, expected)) << c.m << " x " << c.n << " x " << c.k;
+  }
+  EXPECT_TRUE(differs);
+}
+
 TYPED_TEST(RefGemm, FollowsTheOrderOfTheContract) {
   for (const GemmCase& c : kCases) {
     for (const float scale : {1.0f, 1e-19f, 1e-20f}) {  // the small ones reach the flush to zero

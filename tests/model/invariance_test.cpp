@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "base/thread_pool.h"
 #include "kernels/state.h"
@@ -35,35 +36,45 @@ struct Carrier {
   int threads = 1;
   Remat remat = Remat::kNone;
   int64_t chunk_rows = 0;
+  bool joined = false;  // nodes by the engine, not whole copies
 };
 
-// What a trainer does with a batch: micro-batches in order, full gradient copies only between them, joined by the lane tree.
+// What a trainer does with a batch: micro-batches in order, joined by the lane tree. Either each has a copy of all gradients, and whole copies are
+// added; or those that complete a node are added to what is there, tensor by tensor, in the engine.
 template <class T>
 Result run(const ModelConfig& config, const Parameters& parameters, const SyntheticBatch& batch, int64_t lanes, const Carrier& carrier) {
   ThreadPool pool(carrier.threads);
   Transformer<T> model(config,
                        {.max_instances = carrier.micro_batch, .seq = batch.seq, .head_chunk_rows = carrier.chunk_rows, .remat = carrier.remat}, pool);
   model.set_weights(parameters);
-  std::vector<Parameters> copies;
+  std::vector<std::unique_ptr<Parameters>> copies;
+  GradientNodes nodes;
   const auto merge = [&](int a, int b) {
-    auto to = copies[static_cast<size_t>(a)].arena(), from = copies[static_cast<size_t>(b)].arena();
-    kernels::add({.count = static_cast<int64_t>(to.size()), .a = to.data(), .b = from.data()}, pool);
+    Parameters& left = *copies[static_cast<size_t>(a)];
+    nodes.left.push_back(&left);
+    if (carrier.joined) return;
+    kernels::add({.count = static_cast<int64_t>(left.arena().size()), .a = left.arena().data(), .b = copies[static_cast<size_t>(b)]->arena().data()},
+                 pool);
   };
   parallel::LaneTree tree(batch.instances, lanes, merge);
   Result result;
   for (const parallel::MicroBatch& micro : parallel::plan_micro_batches(batch.instances, lanes, carrier.micro_batch, {0, lanes})) {
     if (micro.first_part) {
-      copies.emplace_back(config, Parameters::Role::kGradient);
-      for (float& value : copies.back().arena()) value = 3.0f;  // left over from before: nobody clears gradients
+      copies.push_back(std::make_unique<Parameters>(config, Parameters::Role::kGradient));
+      for (float& value : copies.back()->arena()) value = 3.0f;  // left over from before: nobody clears gradients
     }
+    const int slot = static_cast<int>(copies.size()) - 1;
+    nodes = {};
+    if (carrier.joined && micro.last_part) tree.add(micro.lanes, slot);
+    if (nodes.left.empty() || !micro.first_part || !micro.last_part) nodes.own = copies.back().get();
     LossOut loss;
     model.forward_backward(batch.part(micro.instances.begin, micro.instances.end), 1.0f / static_cast<float>(batch.labels()), 1e-3f,
-                           {.instances = batch.instances, .lanes = lanes, .micro = micro}, copies.back(), loss);
+                           {.instances = batch.instances, .lanes = lanes, .micro = micro}, nodes, loss);
     result.ce.insert(result.ce.end(), loss.ce.begin(), loss.ce.end());
     result.z.insert(result.z.end(), loss.z.begin(), loss.z.end());
-    if (micro.last_part) tree.add(micro.lanes, static_cast<int>(copies.size()) - 1);
+    if (!carrier.joined && micro.last_part) tree.add(micro.lanes, slot);
   }
-  Parameters& root = copies[static_cast<size_t>(tree.root())];
+  Parameters& root = *copies[static_cast<size_t>(tree.root())];
   finish_tied_gradient(root, pool);
   for (size_t i = 0; i < root.size(); ++i) result.gradients.insert(result.gradients.end(), root.tensor(i).begin(), root.tensor(i).end());
   return result;
@@ -89,11 +100,16 @@ TYPED_TEST(Invariance, CarriersNeverMoveABit) {
       {.micro_batch = 6, .chunk_rows = 64},
       {.threads = 2, .remat = Remat::kFull, .chunk_rows = 32},
       {.micro_batch = 8, .threads = 3},
+      {.micro_batch = 1, .joined = true},
+      {.micro_batch = 2, .threads = 3, .joined = true},
+      {.micro_batch = 3, .chunk_rows = 96, .joined = true},
+      {.micro_batch = 6, .remat = Remat::kFull, .chunk_rows = 32, .joined = true},
+      {.micro_batch = 8, .joined = true},
   };
   for (const Carrier& carrier : kCarriers) {
     EXPECT_TRUE(run<TypeParam>(this->config_, this->parameters_, this->batch_, 8, carrier) == this->base_)
         << "micro_batch " << carrier.micro_batch << ", threads " << carrier.threads << ", remat " << to_text(carrier.remat) << ", chunk "
-        << carrier.chunk_rows;
+        << carrier.chunk_rows << ", joined " << carrier.joined;
   }
 }
 

@@ -50,6 +50,7 @@ TEST(MemoryPlan, IsWhatAStepAllocates) {
       stepper.step(state, batch_of(config.recipe));
       EXPECT_EQ(plan.activation_bytes, stepper.activation_bytes()) << micro_batch << " " << remat;
       EXPECT_EQ(bytes_called(plan, "gradients"), stepper.gradient_bytes()) << micro_batch << " " << remat;
+      EXPECT_EQ(bytes_called(plan, "lane buffers"), stepper.lane_buffer_bytes()) << micro_batch << " " << remat;
       EXPECT_EQ(bytes_called(plan, "weights (f32)"), static_cast<int64_t>(state.parameters.arena().size_bytes()));
     }
   }

@@ -58,7 +58,8 @@ void store(const Gemm<T>& g, int64_t row, int64_t rows, int64_t column, int64_t 
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       if (g.out == nullptr) {
-        g.acc[(row + i) * g.acc_stride + column + j] = acc[i][j];
+        float& sum = g.acc[(row + i) * g.acc_stride + column + j];
+        sum = g.join ? sum + acc[i][j] : acc[i][j];
         continue;
       }
       T& out = g.out[(row + i) * g.out_stride + column + j];
