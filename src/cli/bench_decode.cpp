@@ -8,7 +8,9 @@
 
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
+#include "base/trace.h"
 #include "cli/bench.h"
+#include "cli/bench_profile.h"
 #include "cli/corpus_options.h"
 #include "kernels/peak.h"
 #include "kernels/table.h"
@@ -26,7 +28,7 @@ struct Options {
   std::string model = "190m", dtype = "bf16";
   int threads = default_threads();
   int64_t prompt = 1024, tokens = 64;
-  bool json = false;
+  bool json = false, profile = false;
 };
 
 struct Rates {
@@ -44,16 +46,28 @@ Rates measure(const Options& options, const model::ModelConfig& config, ThreadPo
   std::vector<int32_t> prompt;
   for (int64_t i = 0; i < options.prompt; ++i) prompt.push_back(token_at(i, config));
   Rates best;
+  const auto phase = [&](const char* title, int round, auto&& body) {
+    const bool listen = options.profile && round == 2;
+    if (listen) Trace::start();
+    Stopwatch watch;
+    body();
+    const double seconds = watch.lap();
+    if (!listen) return seconds;
+    Trace::stop();
+    print_profile(title);
+    return seconds;
+  };
   for (int round = 0; round < 3; ++round) {
     decoder.reset();
-    Stopwatch watch;
-    decoder.append(prompt);
-    best.prefill = std::max(best.prefill, static_cast<double>(options.prompt) / watch.lap());
-    for (int64_t i = 0; i < options.tokens; ++i) {
-      const int32_t token = token_at(i + round, config);
-      decoder.append({&token, 1});
-    }
-    best.decode = std::max(best.decode, static_cast<double>(options.tokens) / watch.lap());
+    const double prefill = phase("prefill", round, [&] { decoder.append(prompt); });
+    const double decode = phase("decoding", round, [&] {
+      for (int64_t i = 0; i < options.tokens; ++i) {
+        const int32_t token = token_at(i + round, config);
+        decoder.append({&token, 1});
+      }
+    });
+    best.prefill = std::max(best.prefill, static_cast<double>(options.prompt) / prefill);
+    best.decode = std::max(best.decode, static_cast<double>(options.tokens) / decode);
   }
   return best;
 }
@@ -111,7 +125,8 @@ void add_bench_decode(CLI::App& bench) {
   part->add_option("--threads", options->threads, "threads")->check(CLI::Range(1, 1024))->capture_default_str();
   part->add_option("--prompt", options->prompt, "tokens of the prompt, read at once")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   part->add_option("--tokens", options->tokens, "tokens after it, one by one")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  part->add_flag("--json", options->json, "one line of JSON");
+  CLI::Option* json = part->add_flag("--json", options->json, "one line of JSON");
+  part->add_flag("--profile", options->profile, "print where the time of the last round went")->excludes(json);
   part->footer("The best of three rounds. Random weights, batch 1; the head runs for the last token of the prompt only.");
   part->callback([options] { run(*options); });
 }

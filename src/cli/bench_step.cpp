@@ -18,6 +18,7 @@
 #include "base/trace.h"
 #include "checkpoint/digest.h"
 #include "cli/bench.h"
+#include "cli/bench_profile.h"
 #include "cli/bench_recipe.h"
 #include "cli/corpus_options.h"
 #include "kernels/loss.h"
@@ -143,16 +144,6 @@ double median(std::vector<double> values) {
 
 double round_to(double value, int digits) { return std::stod(fmt::format("{:.{}f}", value, digits)); }
 
-void print_profile(const std::string& path) {
-  const std::vector<TraceTotal> totals = Trace::totals();
-  double all = 0;
-  for (const TraceTotal& total : totals) all += total.self_seconds;
-  fmt::print("{:28} {:>9} {:>10} {:>7}\n", "where the time went", "calls", "seconds", "share");
-  for (const TraceTotal& total : totals)
-    fmt::print("{:28} {:>9} {:>10.4f} {:>6.1f}%\n", total.name, total.count, total.self_seconds, 100 * total.self_seconds / all);
-  fmt::print("trace   {} (open it in chrome://tracing or ui.perfetto.dev)\n", path);
-}
-
 void run(const Options& options) {
   const model::BenchSize size = changed_size(options.model, options.sets);
   train::Recipe recipe = bench_recipe(size, options.dtype);
@@ -217,7 +208,9 @@ void run(const Options& options) {
              line["head_ms"].get<double>(), line["backward_ms"].get<double>(), line["optimizer_ms"].get<double>());
   fmt::print("memory  {} MB at most ({} MB activations, {} MB gradients); first step after {:.2f} s; loss {:.4f}\n", peak_rss_mb(),
              run.activation_bytes >> 20, run.gradient_bytes >> 20, run.startup, run.loss);
-  if (!options.profile.empty()) print_profile(options.profile);
+  if (options.profile.empty()) return;
+  print_profile("where the time went");
+  fmt::print("trace   {} (open it in chrome://tracing or ui.perfetto.dev)\n", options.profile);
 }
 
 }  // namespace

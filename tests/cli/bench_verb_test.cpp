@@ -121,6 +121,10 @@ TEST(BenchDecode, GivesBothRatesAndTheirLimits) {
   const Json line = Json::parse(run.text);
   for (const char* key : {"prefill_tokens_per_s", "prefill_share_of_peak", "decode_tokens_per_s", "decode_share_of_read"})
     EXPECT_GT(line[key].get<double>(), 0) << key;
+  const Outcome profile = deltazero("bench decode --model smoke --prompt 40 --tokens 4 --threads 1 --profile");
+  EXPECT_NE(profile.text.find("prefill  "), std::string::npos) << profile.text;
+  EXPECT_NE(profile.text.find("decoding  "), std::string::npos) << profile.text;
+  EXPECT_EQ(deltazero("bench decode --model smoke --profile --json").code, 64);
 }
 
 }  // namespace
