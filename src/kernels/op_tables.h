@@ -144,6 +144,8 @@ inline constexpr AttentionCase kAttentionCases[] = {
     {.keys = 100, .heads = 2, .kv_heads = 1, .head_dim = 24, .window = 40, .values = OpValues::kHuge},
     {.keys = 150, .heads = 2, .kv_heads = 1, .head_dim = 24, .window = 40, .documents = true, .values = OpValues::kSpecial},
     {.instances = 2, .keys = 101, .first_query = 100, .heads = 2, .kv_heads = 1, .head_dim = 24},  // one cached step
+    {.keys = 150, .first_query = 146, .heads = 2, .kv_heads = 2, .head_dim = 64, .window = 30},    // some cached steps
+    {.keys = 135, .first_query = 126, .heads = 2, .kv_heads = 1, .head_dim = 40},                  // over the end of a tile
     {.keys = 150, .heads = 2, .kv_heads = 1, .head_dim = 64, .window = 100, .spread = 40},
     {.keys = 140, .first_query = 70, .heads = 2, .kv_heads = 1, .head_dim = 64, .window = 30},
     {.instances = 2, .keys = 1024, .heads = 8, .kv_heads = 8, .head_dim = 64, .set = CaseSet::kBench},

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/large_memory.h"
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/rows.h"
@@ -17,14 +18,19 @@ namespace dz::model {
 namespace {
 
 // Rows of a prompt that are computed at once: enough to keep the matrix products busy, and a bound on the memory of activations.
-constexpr int64_t kMaxRows = 256;
+// The weights pass through the caches once for each.
+constexpr int64_t kMaxRows = 1024;
+// Rows that a sliding layer's memory has besides: when they are used up, its window moves to the front.
+constexpr int64_t kSpareRows = 256;
 
 // Keys and values of one layer. A sliding layer keeps the tiles that its window still touches and lets the rest go, so its memory does not grow
 // with the sequence; rows are found at their absolute position less `first`, a multiple of the attention tile, and no tile before it is ever read.
 template <class T>
 struct LayerCache {
   LayerCache(int64_t capacity, int64_t window_in, int64_t width_in)
-      : window(window_in), width(width_in), rows(window > 0 ? std::min(capacity, window + kernels::kAttentionTile + 2 * kMaxRows) : capacity) {
+      : window(window_in),
+        width(width_in),
+        rows(window > 0 ? std::min(capacity, window + kernels::kAttentionTile + kMaxRows + kSpareRows) : capacity) {
     keys.resize(static_cast<size_t>(rows * width));
     values.resize(static_cast<size_t>(rows * width));
   }
@@ -34,7 +40,7 @@ struct LayerCache {
     if (length + count <= first + rows) return;
     const int64_t next = std::max<int64_t>(0, length - window + 1) / kernels::kAttentionTile * kernels::kAttentionTile;
     DZ_CHECK(window > 0 && length + count <= next + rows, "rows", rows, "length", length, "new", count);
-    for (std::vector<T>* of : {&keys, &values}) std::copy(of->begin() + (next - first) * width, of->begin() + (length - first) * width, of->begin());
+    for (LargeVector<T>* of : {&keys, &values}) std::copy(of->begin() + (next - first) * width, of->begin() + (length - first) * width, of->begin());
     first = next;
   }
 
@@ -43,7 +49,7 @@ struct LayerCache {
 
   int64_t window, width, rows;
   int64_t first = 0;            // position of row 0
-  std::vector<T> keys, values;  // [rows, width]
+  LargeVector<T> keys, values;  // [rows, width]
 };
 
 }  // namespace

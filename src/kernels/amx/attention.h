@@ -3,6 +3,14 @@
 
 #include "kernels/attention.h"
 
+namespace dz::kernels::avx512_bf16 {
+
+// Takes over where there are few queries.
+template <class T>
+void attention_forward(const AttentionForward<T>& args, int64_t begin, int64_t end);
+
+}  // namespace dz::kernels::avx512_bf16
+
 namespace dz::kernels::amx {
 
 void attention_forward(const AttentionForward<bf16>& args, int64_t begin, int64_t end);

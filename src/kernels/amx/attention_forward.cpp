@@ -3,6 +3,7 @@
 
 #include "kernels/amx/attention.h"
 #include "kernels/amx/attention_columns.h"
+#include "kernels/attention_ahead.h"
 #include "kernels/attention_scratch.h"
 
 namespace dz::kernels::amx {
@@ -12,6 +13,9 @@ namespace {
 // 24 KiB and a key tile 16: together 320 KiB in L2. Half a query tile (12 KiB), scores and weights of a piece (12) stay in L1, where key tiles
 // pass by.
 constexpr int64_t kQueryTiles = 8, kKeyTiles = 8;
+
+// A piece takes the time of 32 queries however few there are: up to here (one is decoding) the vector form is quicker.
+constexpr int64_t kFewQueries = 4;
 
 // Of one query tile, each half of its queries by itself. queries: B operand [2][wide / 2][32] pairs along head_dim; o: O^T, [2][wide][32]. A piece
 // of work then lies in whole lines of L1 next to each other; rows of 64 would put half a tile into half of the sets.
@@ -270,7 +274,10 @@ void query_tiles(const AttentionForward<bf16>& args, int64_t instance, int64_t h
         memory.piece.column = column;
         for (int64_t j = 0; j < kKeyTiles && memory.keys[j].key < end; ++j) {
           if (!sees_tile(tile.columns, memory.keys[j].key)) continue;
-          if (!memory.keys[j].packed) pack_keys(args, instance, kv_head, memory, memory.keys[j]);
+          if (!memory.keys[j].packed) {
+            ask_for_keys(args, instance, kv_head, memory.keys[j].key + kTile);
+            pack_keys(args, instance, kv_head, memory, memory.keys[j]);
+          }
           memory.piece.keys = &memory.keys[j];
           run(memory.piece);
         }
@@ -284,6 +291,7 @@ void query_tiles(const AttentionForward<bf16>& args, int64_t instance, int64_t h
 
 void attention_forward(const AttentionForward<bf16>& args, int64_t begin, int64_t end) {
   const AttentionShape& shape = args.shape;
+  if (shape.queries() <= kFewQueries) return avx512_bf16::attention_forward<bf16>(args, begin, end);
   const int64_t first_tile = shape.first_query / kTile, tiles = (shape.keys + kTile - 1) / kTile - first_tile;
   Memory& memory = take_memory(padded(shape.head_dim));
   memory.piece.scale = attention_scale(shape.head_dim).exponent;

@@ -1,5 +1,6 @@
 // Attention forward by tiles of 64 queries and 64 keys on stack scratch. Scores and values are two small products in the order of the matrix
 // product; between them the running maximum and sum of a row move on by one key tile.
+#include "kernels/attention_ahead.h"
 #include "kernels/simd/attention_mask.h"
 #include "kernels/simd/functions.h"
 #include "kernels/simd/ops.h"
@@ -121,6 +122,7 @@ DZ_INLINE void key_tile(const AttentionForward<T>& args, int64_t instance, int64
     QueryTile<Word>& tile = s.tiles[i];
     if (!sees_tile(tile.queries, key)) continue;
     if (!packed) {
+      ask_for_keys(args, instance, kv_head, key + kTile);
       pack_left(args.k + at, stride, keys, dim, s.k_left);
       transpose(s.k_left, dim, s.k_columns);
       pack_right(args.v + at, stride, keys, dim, s.v_right);
