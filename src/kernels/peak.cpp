@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/large_memory.h"
 #include "base/thread_pool.h"
 #include "kernels/peak_loops.h"
 
@@ -122,7 +123,7 @@ double copy_gbps(ThreadPool& pool, double milliseconds) {
 
 double read_gbps(ThreadPool& pool, double milliseconds) {
   constexpr int64_t kWords = (int64_t{256} << 20) / 8, kPiece = (int64_t{1} << 20) / 8;
-  std::vector<uint64_t> memory(kWords, 1);
+  LargeVector<uint64_t> memory(kWords, 1);  // on huge pages, as the weights are
   std::vector<uint64_t> sums(kWords / kPiece);
   const Clock::time_point begin = Clock::now();
   double best = 0;
