@@ -71,7 +71,7 @@ const char* name_of(OpValues values) {
 }
 
 void* CaseMemory::allocate(int64_t bytes) {
-  blocks_.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes)));
+  blocks_.emplace_back(static_cast<std::byte*>(allocate_large(static_cast<size_t>(bytes))));
   return blocks_.back().get();
 }
 

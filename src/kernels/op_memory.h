@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/large_memory.h"
 #include "kernels/op_cases.h"
 
 namespace dz::kernels {
@@ -48,7 +49,10 @@ class CaseMemory {
   OpFault fault_;
   int last_bit_ = 0;
   uint64_t streams_ = 0;
-  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  struct Free {
+    void operator()(std::byte* block) const { free_large(block); }
+  };
+  std::vector<std::unique_ptr<std::byte, Free>> blocks_;
   std::vector<CaseOutput> outputs_;
 };
 

@@ -95,11 +95,9 @@ double peak_gflops(DType dtype, ThreadPool& pool) { return raw_peak_gflops(activ
 double copy_gbps(ThreadPool& pool, double milliseconds) {
   constexpr int64_t kBytes = int64_t{128} << 20;
   constexpr int64_t kPiece = int64_t{1} << 20;
-  const std::unique_ptr<std::byte[]> from(new std::byte[kBytes + 64]);
-  const std::unique_ptr<std::byte[]> to(new std::byte[kBytes + 64]);
-  const auto aligned = [](std::byte* p) { return reinterpret_cast<__m128i*>((reinterpret_cast<uintptr_t>(p) + 63) / 64 * 64); };
-  __m128i* const source = aligned(from.get());
-  __m128i* const target = aligned(to.get());
+  const std::unique_ptr<void, decltype(&free_large)> from(allocate_large(kBytes), free_large), to(allocate_large(kBytes), free_large);
+  auto* const source = static_cast<__m128i*>(from.get());
+  auto* const target = static_cast<__m128i*>(to.get());
   pool.parallel_for(kBytes / kPiece, [&](int64_t piece) {  // touches each page once, outside the measurement
     std::memset(source + piece * (kPiece / 16), 1, kPiece);
     std::memset(target + piece * (kPiece / 16), 2, kPiece);

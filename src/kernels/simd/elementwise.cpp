@@ -27,6 +27,9 @@ void swiglu_forward(const SwigluForward<T>& args, int64_t begin, int64_t end) {
   for_vectors(end - begin, [&](int64_t j, auto lanes) {
     const int64_t i = begin + j;
     const V16 g = load(args.gate + i, lanes);
+    prefetch_ahead(args.gate + i);
+    prefetch_ahead(args.up + i);
+    prefetch_ahead(args.out + i);
     store(args.out + i, g / (one + exp2(-g * log2e)) * load(args.up + i, lanes), lanes);
   });
 }
@@ -37,6 +40,10 @@ void swiglu_backward(const SwigluBackward<T>& args, int64_t begin, int64_t end) 
   for_vectors(end - begin, [&](int64_t j, auto lanes) {
     const int64_t i = begin + j;
     const V16 g = load(args.gate + i, lanes), dout = load(args.dout + i, lanes), up = load(args.up + i, lanes);
+    prefetch_ahead(args.gate + i);
+    prefetch_ahead(args.up + i);
+    prefetch_ahead(args.dout + i);
+    prefetch_ahead(args.dup + i);
     const V16 below = one + exp2(-g * log2e), s = one / below, silu = g * s;
     if (args.out != nullptr) store(args.out + i, silu_of(g, below, s, silu) * up, lanes);
     store(args.dup + i, dout * silu, lanes);

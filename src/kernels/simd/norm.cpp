@@ -13,12 +13,16 @@ template <class T, int rows>
 DZ_INLINE void forward_rows(const RmsNormForward<T>& args, int64_t row) {
   const int64_t width = args.width;
   const T* x = args.x + row * width;
+  T* y = args.y + row * width;
   V16 squares[rows];
   for (int i = 0; i < rows; ++i) squares[i] = zero();
   for_vectors(width, [&](int64_t j, auto lanes) {
     for (int i = 0; i < rows; ++i) {
       const V16 value = load(x + i * width + j, lanes);
       squares[i] = fma(value, value, squares[i]);
+      prefetch(x + (rows + i) * width + j);
+      prefetch(y + i * width + j);
+      if (args.residual != nullptr) prefetch(args.residual + (row + i) * width + j);
     }
   });
 
@@ -29,7 +33,6 @@ DZ_INLINE void forward_rows(const RmsNormForward<T>& args, int64_t row) {
     r[i] = splat(rstd);
   }
 
-  T* y = args.y + row * width;
   if (args.residual == nullptr) {
     for_vectors(width, [&](int64_t j, auto lanes) {
       const V16 weight = load(args.weight + j, lanes);

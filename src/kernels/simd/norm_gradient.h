@@ -28,6 +28,9 @@ DZ_INLINE void norm_backward_rows(const D* dy, const T* x, const float* weights,
       // A missing lane stays +0 even if r is inf.
       const V16 n = select_first(lanes, load(x + i * width + j, lanes) * r[i], zero());
       const V16 gradient = load(dy + i * width + j, lanes);
+      prefetch(x + (rows + i) * width + j);
+      if constexpr (sizeof(D) == sizeof(T)) prefetch(dy + (rows + i) * width + j);
+      prefetch(dx + i * width + j);
       dots[i] = fma(gradient * weight, n, dots[i]);
       chain[i % 2] = fma(gradient, n, chain[i % 2]);
     }

@@ -52,6 +52,8 @@ DZ_INLINE void undo_rope(const QkNormRopeBackward<T>& args, int64_t row, float* 
     for_vectors(half, [&](int64_t j, auto lanes) {
       const V16 cos = load(args.cos + position * half + j, lanes), sin = load(args.sin + position * half + j, lanes);
       const V16 low = load(dy + j, lanes), high = load(dy + half + j, lanes);
+      prefetch(dy + kNormRows * args.heads * args.head_dim + j);
+      prefetch(dy + kNormRows * args.heads * args.head_dim + half + j);
       store(d + j, fma(high, sin, low * cos), lanes);
       store(d + half + j, fma(-low, sin, high * cos), lanes);
     });

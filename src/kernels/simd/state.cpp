@@ -86,14 +86,21 @@ void add(const Add& args, int64_t begin, int64_t end) {
 void cast_to_bf16(const CastToBf16& args, int64_t begin, int64_t end) {
   const float* x = args.x + begin;
   bf16* out = args.out + begin;
-  for_vectors(end - begin, [&](int64_t i, auto lanes) { store(out + i, load(x + i, lanes), lanes); });
+  for_vectors(end - begin, [&](int64_t i, auto lanes) {
+    prefetch_ahead(x + i);
+    prefetch_ahead(out + i);
+    store(out + i, load(x + i, lanes), lanes);
+  });
 }
 
 void squared_norms(const SquaredNorms& args, int64_t begin, int64_t end) {
   for (int64_t block = begin; block < end; ++block) {
     const int64_t first = block * kNormBlock, left = args.count - first;
     D16 chain = zero_double();
-    for_vectors(left < kNormBlock ? left : kNormBlock, [&](int64_t i, auto lanes) { chain = add_square(load(args.x + first + i, lanes), chain); });
+    for_vectors(left < kNormBlock ? left : kNormBlock, [&](int64_t i, auto lanes) {
+      prefetch_ahead(args.x + first + i);
+      chain = add_square(load(args.x + first + i, lanes), chain);
+    });
     args.sums[block] = sum(chain);
   }
 }

@@ -224,6 +224,19 @@ DZ_INLINE float greatest(V16 x) {
 DZ_INLINE float first_of(V16 x) { return _mm_cvtss_f32(_mm256_castps256_ps128(low_half(x))); }
 DZ_INLINE float sqrt(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
 
+// Asks for the line of `p`, which may lie anywhere: the hardware follows a stream only up to the end of its 4 KiB and takes a few lines to find the
+// next one, so ops that read a tensor once ask for what they need this many bytes, or a group of rows, later.
+inline constexpr int64_t kAheadBytes = 2048;
+
+template <class T>
+DZ_INLINE void prefetch(const T* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
+}
+template <class T>
+DZ_INLINE void prefetch_ahead(const T* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(p) + kAheadBytes, _MM_HINT_T0);
+}
+
 // body(j, lanes) for each vector of a row of `count` elements, ascending.
 template <class Body>
 DZ_INLINE void for_vectors(int64_t count, const Body& body) {
