@@ -124,7 +124,8 @@ void add_states(const ElementsCase& c, CaseSet set, std::vector<OpCase>& cases) 
                args.a = memory.in_out<float>("a", c.count);
                const float** terms = memory.pointers(more);
                for (int i = 0; i < more; ++i) terms[i] = memory.input<float>(c.count);
-               args.more = {terms, static_cast<size_t>(more)};
+               args.more = terms;
+               args.more_count = more;
                return units_of(c.count, args, &Table::add, add);
              });
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "base/dtype.h"
 
@@ -20,7 +19,8 @@ struct Add {
   int64_t count = 0;
   float* a = nullptr;
   const float* b = nullptr;
-  std::span<const float* const> more = {};
+  const float* const* more = nullptr;
+  int64_t more_count = 0;
 };
 
 // out[i] = to_bf16(x[i]): the weights of a step.

@@ -39,7 +39,11 @@ void LaneSums::join(std::span<float* const> nodes, const float* value, size_t co
   if (nodes.empty()) return;
   std::vector<const float*> right(nodes.rbegin() + 1, nodes.rend());
   right.push_back(value);
-  kernels::add({.count = static_cast<int64_t>(count), .a = nodes.back(), .b = right[0], .more = std::span<const float* const>(right).subspan(1)},
+  kernels::add({.count = static_cast<int64_t>(count),
+                .a = nodes.back(),
+                .b = right[0],
+                .more = right.data() + 1,
+                .more_count = static_cast<int64_t>(right.size()) - 1},
                pool_);
 }
 

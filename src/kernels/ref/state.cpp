@@ -13,8 +13,8 @@ namespace {
 
 void add(const Add& args, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    float sum = args.more.empty() ? args.b[i] : args.more.back()[i];
-    for (size_t k = args.more.size(); k-- > 0;) sum = (k > 0 ? args.more[k - 1][i] : args.b[i]) + sum;
+    float sum = args.more_count > 0 ? args.more[args.more_count - 1][i] : args.b[i];
+    for (int64_t k = args.more_count; k-- > 0;) sum = (k > 0 ? args.more[k - 1][i] : args.b[i]) + sum;
     args.a[i] = args.a[i] + sum;
   }
 }

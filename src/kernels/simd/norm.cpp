@@ -66,7 +66,7 @@ void rmsnorm_backward(const RmsNormBackward<T>& args, int64_t begin, int64_t end
     const RowBlock block = row_block(args.rows, args.segment, unit);
     norm_backward_block(block.count, width, args.chains + 2 * unit * width, [&](int64_t i, auto rows, float* even, float* odd) {
       const int64_t row = block.first + i, at = row * width;
-      norm_backward_rows<T, T, rows()>(args.dy + at, args.x + at, args.weight, args.rstd + row, width, args.dx + at, even, odd);
+      norm_backward_rows<T, T, decltype(rows)::count>(args.dy + at, args.x + at, args.weight, args.rstd + row, width, args.dx + at, even, odd);
     });
   }
 }

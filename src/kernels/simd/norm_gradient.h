@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/rows.h"
 #include "kernels/simd/v16.h"
@@ -12,6 +11,11 @@
 namespace dz::kernels::DZ_SIMD {
 
 inline constexpr int kNormRows = 4;
+
+template <int rows>
+struct Rows {
+  static constexpr int count = rows;
+};
 
 // dy, x, dx: [rows, width]; rstd: [rows]. dx may be dy. Rows 0, 2 extend the chains at `even`, rows 1, 3 those at `odd`, each [width].
 template <class D, class T, int rows>
@@ -49,15 +53,15 @@ DZ_INLINE void norm_backward_rows(const D* dy, const T* x, const float* weights,
   });
 }
 
-// Walks a block in groups of rows: group(first row of the block, how many as a constant, even, odd). chains: [2, width]. A row that fills up a
+// Walks a block in groups of rows: group(first row of the block, how many as Rows, even, odd). chains: [2, width]. A row that fills up a
 // block adds +0 to its chain, which turns a -0 into +0.
 template <class Group>
 DZ_INLINE void norm_backward_block(int64_t count, int64_t width, float* chains, const Group& group) {
   float* const chain[2] = {chains, chains + width};
   for_vectors(2 * width, [&](int64_t j, auto lanes) { store(chains + j, zero(), lanes); });
   int64_t i = 0;
-  for (; i + kNormRows <= count; i += kNormRows) group(i, std::integral_constant<int, kNormRows>{}, chain[0], chain[1]);
-  for (; i < count; ++i) group(i, std::integral_constant<int, 1>{}, chain[i % 2], chain[1]);
+  for (; i + kNormRows <= count; i += kNormRows) group(i, Rows<kNormRows>{}, chain[0], chain[1]);
+  for (; i < count; ++i) group(i, Rows<1>{}, chain[i % 2], chain[1]);
   const int64_t padded = count == kColumnBlock ? 0 : count == kColumnBlock - 1 ? 1 : 2;  // chains that miss rows, the odd one first
   for (int64_t c = 0; c < padded; ++c) {
     for_vectors(width, [&](int64_t j, auto lanes) { store(chain[1 - c] + j, load(chain[1 - c] + j, lanes) + zero(), lanes); });

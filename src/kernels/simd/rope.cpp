@@ -77,8 +77,8 @@ void qk_norm_rope_backward(const QkNormRopeBackward<T>& args, int64_t begin, int
     const RowBlock block = row_block(args.rows, args.positions, unit);
     norm_backward_block(block.count, width, args.chains + 2 * unit * width, [&](int64_t i, auto rows, float* even, float* odd) {
       const int64_t row = block.first + i, at = row * width;
-      for (int k = 0; k < rows(); ++k) undo_rope(args, row + k, d + k * width);
-      norm_backward_rows<float, T, rows()>(d, args.x + at, args.weight, args.rstd + row, width, args.dx + at, even, odd);
+      for (int k = 0; k < decltype(rows)::count; ++k) undo_rope(args, row + k, d + k * width);
+      norm_backward_rows<float, T, decltype(rows)::count>(d, args.x + at, args.weight, args.rstd + row, width, args.dx + at, even, odd);
     });
   }
 }

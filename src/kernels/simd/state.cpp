@@ -71,14 +71,14 @@ DZ_INLINE void adamw_vector(const AdamW& args, Lerp lerp, int64_t i, Lanes lanes
 void add(const Add& args, int64_t begin, int64_t end) {
   float* a = args.a + begin;
   const float* b = args.b + begin;
-  if (args.more.empty()) {
+  const int64_t terms = args.more_count;
+  if (terms == 0) {
     for_vectors(end - begin, [&](int64_t i, auto lanes) { store(a + i, load(a + i, lanes) + load(b + i, lanes), lanes); });
     return;
   }
-  const size_t terms = args.more.size();
   for_vectors(end - begin, [&](int64_t i, auto lanes) {
     V16 sum = load(args.more[terms - 1] + begin + i, lanes);
-    for (size_t k = terms - 1; k-- > 0;) sum = load(args.more[k] + begin + i, lanes) + sum;
+    for (int64_t k = terms - 1; k-- > 0;) sum = load(args.more[k] + begin + i, lanes) + sum;
     store(a + i, load(a + i, lanes) + (load(b + i, lanes) + sum), lanes);
   });
 }
