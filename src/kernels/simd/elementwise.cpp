@@ -1,25 +1,9 @@
-// SwiGLU and the embedding look-up on sixteen lanes. No order to keep; a division and an exp2 per vector hide behind each other, a second division
-// would not.
+// SwiGLU and the embedding look-up on sixteen lanes. No order to keep; a division and an exp2 per vector hide behind each other.
 #include "kernels/simd/functions.h"
 #include "kernels/simd/ops.h"
 #include "kernels/simd/v16.h"
 
 namespace dz::kernels::DZ_SIMD {
-namespace {
-
-// g / below, rounded to nearest, without dividing: s = 1 / below is, and q = round(g * s). Two corrections by the exact remainder: the first leaves
-// at most one ulp, and then the second gives the quotient's own rounding (Markstein, IBM J. Res. Dev. 34, 1990). For that no
-// step may overflow or lose bits below the normal numbers; a vector with such a lane (or a zero, whose sign a sum would lose) is divided.
-DZ_INLINE V16 silu_of(V16 g, V16 below, V16 s, V16 q) {
-  const V16 closer = fma(fnma(below, q, g), s, q);
-  const V16 quotient = fma(fnma(below, closer, g), s, closer);
-  // g >= -80 keeps below = 1 + e^-g under 2^116.
-  const Mask usual = (raise(g, -g) >= splat(0x1p-70f)) & (g >= splat(-80.0f)) & (splat(0x1p100f) >= g);
-  if (__builtin_expect(every(usual), 1)) return quotient;
-  return g / below;
-}
-
-}  // namespace
 
 template <class T>
 void swiglu_forward(const SwigluForward<T>& args, int64_t begin, int64_t end) {
@@ -27,9 +11,6 @@ void swiglu_forward(const SwigluForward<T>& args, int64_t begin, int64_t end) {
   for_vectors(end - begin, [&](int64_t j, auto lanes) {
     const int64_t i = begin + j;
     const V16 g = load(args.gate + i, lanes);
-    prefetch_ahead(args.gate + i);
-    prefetch_ahead(args.up + i);
-    prefetch_ahead(args.out + i);
     store(args.out + i, g / (one + exp2(-g * log2e)) * load(args.up + i, lanes), lanes);
   });
 }
@@ -40,13 +21,9 @@ void swiglu_backward(const SwigluBackward<T>& args, int64_t begin, int64_t end) 
   for_vectors(end - begin, [&](int64_t j, auto lanes) {
     const int64_t i = begin + j;
     const V16 g = load(args.gate + i, lanes), dout = load(args.dout + i, lanes), up = load(args.up + i, lanes);
-    prefetch_ahead(args.gate + i);
-    prefetch_ahead(args.up + i);
-    prefetch_ahead(args.dout + i);
-    prefetch_ahead(args.dup + i);
-    const V16 below = one + exp2(-g * log2e), s = one / below, silu = g * s;
-    if (args.out != nullptr) store(args.out + i, silu_of(g, below, s, silu) * up, lanes);
-    store(args.dup + i, dout * silu, lanes);
+    const V16 below = one + exp2(-g * log2e), s = one / below;
+    if (args.out != nullptr) store(args.out + i, g / below * up, lanes);
+    store(args.dup + i, dout * (g * s), lanes);
     store(args.dgate + i, dout * up * (s * fma(g, one - s, one)), lanes);
   });
 }

@@ -78,7 +78,6 @@ DZ_INLINE V16 operator*(V16 a, V16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
 DZ_INLINE V16 operator/(V16 a, V16 b) { return {_mm512_div_ps(a.v, b.v)}; }
 DZ_INLINE V16 operator-(V16 a) { return {_mm512_xor_ps(a.v, _mm512_set1_ps(-0.0f))}; }
 DZ_INLINE V16 fma(V16 a, V16 b, V16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
-DZ_INLINE V16 fnma(V16 a, V16 b, V16 c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a * b, rounded once
 DZ_INLINE V16 sqrt(V16 a) { return {_mm512_sqrt_ps(a.v)}; }
 
 DZ_INLINE Mask operator>=(V16 a, V16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_GE_OQ)}; }
@@ -86,7 +85,6 @@ DZ_INLINE Mask operator>(V16 a, V16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _C
 DZ_INLINE Mask operator&(Mask a, Mask b) { return {static_cast<__mmask16>(a.bits & b.bits)}; }
 DZ_INLINE V16 select(Mask m, V16 yes, V16 no) { return {_mm512_mask_blend_ps(m.bits, no.v, yes.v)}; }
 DZ_INLINE Mask mask_of(First lanes) { return {bits_of(lanes)}; }
-DZ_INLINE bool every(Mask m) { return m.bits == 0xffff; }
 
 // x > m ? x : m, lane by lane: a NaN in x is passed over.
 DZ_INLINE V16 raise(V16 m, V16 x) { return {_mm512_max_ps(x.v, m.v)}; }
@@ -171,7 +169,6 @@ DZ_INLINE V16 operator-(V16 a) {
   return {_mm256_xor_ps(a.lo, sign), _mm256_xor_ps(a.hi, sign)};
 }
 DZ_INLINE V16 fma(V16 a, V16 b, V16 c) { return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)}; }
-DZ_INLINE V16 fnma(V16 a, V16 b, V16 c) { return {_mm256_fnmadd_ps(a.lo, b.lo, c.lo), _mm256_fnmadd_ps(a.hi, b.hi, c.hi)}; }
 DZ_INLINE V16 sqrt(V16 a) { return {_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
 
 DZ_INLINE Mask operator>=(V16 a, V16 b) { return {_mm256_cmp_ps(a.lo, b.lo, _CMP_GE_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_GE_OQ)}; }
@@ -179,7 +176,6 @@ DZ_INLINE Mask operator>(V16 a, V16 b) { return {_mm256_cmp_ps(a.lo, b.lo, _CMP_
 DZ_INLINE Mask operator&(Mask a, Mask b) { return {_mm256_and_ps(a.lo, b.lo), _mm256_and_ps(a.hi, b.hi)}; }
 DZ_INLINE V16 select(Mask m, V16 yes, V16 no) { return {_mm256_blendv_ps(no.lo, yes.lo, m.lo), _mm256_blendv_ps(no.hi, yes.hi, m.hi)}; }
 DZ_INLINE Mask mask_of(First lanes) { return {_mm256_castsi256_ps(lanes_below(lanes.count)), _mm256_castsi256_ps(lanes_below(lanes.count - 8))}; }
-DZ_INLINE bool every(Mask m) { return _mm256_movemask_ps(_mm256_and_ps(m.lo, m.hi)) == 0xff; }
 
 // x > m ? x : m, lane by lane: a NaN in x is passed over.
 DZ_INLINE V16 raise(V16 m, V16 x) { return {_mm256_max_ps(x.lo, m.lo), _mm256_max_ps(x.hi, m.hi)}; }
