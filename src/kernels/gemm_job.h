@@ -49,7 +49,8 @@ struct GemmJob {
   void finish(int64_t row, int64_t col, const float* tile) const {
     const int64_t rows = std::min(form.rows, product.m - row), cols = std::min(form.cols, product.n - col);
     if (product.out == nullptr) {
-      form.keep({.out = product.acc + row * product.acc_stride + col, .stride = product.acc_stride, .add = product.join}, tile, form.cols, rows, cols);
+      form.keep({.out = product.acc + row * product.acc_stride + col, .stride = product.acc_stride, .add = product.join}, tile, form.cols, rows,
+                cols);
       return;
     }
     form.finish({.out = product.out + row * product.out_stride + col,
