@@ -28,6 +28,8 @@ class LaneSums {
   // The micro-batch of the sums that follow. DZ_CHECK: it is part of one lane or an aligned group of whole lanes, of `instances` in all.
   void begin(const LaneGroup& group, int64_t instances, const GradientNodes& nodes);
 
+  // Of the micro-batch: which tensors there are and how large they are, whatever they hold.
+  const Parameters& shape() const { return nodes_.own != nullptr ? *nodes_.own : *nodes_.left.at(0); }
   int64_t size_of(size_t tensor) const { return static_cast<int64_t>(shape().tensor(tensor).size()); }
 
   // part(instances, target, into): puts the gradient of these instances of the micro-batch, in order, into `target`. Called for each lane ascending.
@@ -55,7 +57,6 @@ class LaneSums {
     size_t room = 0;   // of a buffer for it
   };
 
-  const Parameters& shape() const { return nodes_.own != nullptr ? *nodes_.own : *nodes_.left.at(0); }
   Target target_of(size_t tensor);
   void sum(const Target& target, const Part& part, int64_t most_joined);
   float* memory_of(const Target& target, int slot);

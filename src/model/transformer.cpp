@@ -244,7 +244,7 @@ void Transformer<T>::forward_backward(const Batch& batch, float weight, float z_
   check_batch(batch, state.limits, state.config.vocab_size, true);
   const Pass pass = state.pass_of(batch);
   state.sums.begin(lanes, batch.instances, gradients);
-  const Parameters& shape = gradients.own != nullptr ? *gradients.own : *gradients.left.at(0);
+  const Parameters& shape = state.sums.shape();
   Stopwatch watch;
   state.forward(pass, batch, true, nullptr);
   loss.forward_seconds = watch.lap();
