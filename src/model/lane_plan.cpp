@@ -68,6 +68,25 @@ std::vector<LaneStep> lane_steps(const LaneGroup& group, bool has_own, int64_t m
   return steps;
 }
 
+std::vector<PlannedMicroBatch> plan_step(int64_t instances, int64_t lanes, parallel::Span range, const std::vector<parallel::MicroBatch>& pieces) {
+  std::vector<PlannedMicroBatch> plan;
+  parallel::Slots free;
+  const auto merge = [&](int a, int b) {
+    plan.back().left.push_back(a);
+    free.give_back(b);
+  };
+  parallel::LaneTree tree(instances, lanes, range, merge);
+  int slot = -1;
+  for (const parallel::MicroBatch& micro : pieces) {
+    if (micro.first_part) slot = free.take();
+    plan.push_back({.micro = micro, .slot = slot, .has_own = true, .left = {}});
+    if (micro.last_part) tree.add(micro.lanes, slot);
+    plan.back().has_own = plan.back().left.empty() || !micro.first_part || !micro.last_part;
+  }
+  DZ_CHECK(tree.root() == plan.back().root(), "root", tree.root());
+  return plan;
+}
+
 int64_t lane_buffer_bytes(const ModelConfig& config, const Limits& limits, int64_t instances, int64_t lanes,
                           const std::vector<PlannedMicroBatch>& plan) {
   const Largest largest = largest_tensors(config);

@@ -34,11 +34,19 @@ inline int buffer_of(bool has_own, int slot) { return has_own ? slot - 1 : slot;
 // Lanes of this many instances join in the head's gradient: those whose logits are one chunk of `chunk_rows`.
 inline int64_t most_joined_by_head(int64_t chunk_rows, int64_t seq) { return chunk_rows >= seq ? 1 : 0; }
 
-// Bytes of the buffers that LaneSums has after these micro-batches of `limits` of a step.
+// A micro-batch of a step and the copies of all gradients that it needs, by number (GradientNodes).
 struct PlannedMicroBatch {
   parallel::MicroBatch micro;
-  bool has_own = true;
+  int slot = 0;           // its own, if it has one
+  bool has_own = true;    // false: it is all of its lanes and completes a node
+  std::vector<int> left;  // finished nodes that it completes, innermost first
+  int root() const { return left.empty() ? slot : left.back(); }
 };
+
+// The lane tree over `range` (aligned, a power of two of lanes): after the last micro-batch its root is in that one's root().
+std::vector<PlannedMicroBatch> plan_step(int64_t instances, int64_t lanes, parallel::Span range, const std::vector<parallel::MicroBatch>& pieces);
+
+// Bytes of the buffers that LaneSums has after these micro-batches of `limits` of a step.
 int64_t lane_buffer_bytes(const ModelConfig& config, const Limits& limits, int64_t instances, int64_t lanes,
                           const std::vector<PlannedMicroBatch>& plan);
 

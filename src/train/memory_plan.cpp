@@ -27,25 +27,12 @@ GradientPlan plan_gradients(int64_t instances, int64_t lanes, parallel::Span ran
     int64_t bits = 0;
     while ((int64_t{1} << bits) < lanes) ++bits;
     gradients.copies = std::max<int64_t>(1, 2 * bits);
-    for (const parallel::MicroBatch& micro : plan) gradients.pieces.push_back({.micro = micro});
+    for (const parallel::MicroBatch& micro : plan) gradients.pieces.push_back({.micro = micro, .slot = 0, .has_own = true, .left = {}});
     return gradients;
   }
-  // As Stepper::accumulate.
-  parallel::Slots slots;
-  bool completes = false;
-  const auto merge = [&](int, int b) {
-    completes = true;
-    slots.give_back(b);
-  };
-  parallel::LaneTree tree(instances, lanes, range, merge);
-  int slot = -1;
-  for (const parallel::MicroBatch& micro : plan) {
-    completes = false;
-    if (micro.first_part) slot = slots.take();
-    if (micro.last_part) tree.add(micro.lanes, slot);
-    const bool has_own = !completes || !micro.first_part || !micro.last_part;
-    gradients.pieces.push_back({.micro = micro, .has_own = has_own});
-    if (has_own) gradients.copies = std::max<int64_t>(gradients.copies, slot + 1);
+  gradients.pieces = model::plan_step(instances, lanes, range, plan);
+  for (const model::PlannedMicroBatch& piece : gradients.pieces) {
+    if (piece.has_own) gradients.copies = std::max<int64_t>(gradients.copies, piece.slot + 1);
   }
   return gradients;
 }

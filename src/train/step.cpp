@@ -81,22 +81,19 @@ model::Parameters& Stepper::gradient_in(int slot) {
   return *slots_[index];
 }
 
-const std::vector<parallel::MicroBatch>& Stepper::plan_of(int64_t instances) {
-  if (instances != planned_) plan_ = parallel::plan_micro_batches(instances, recipe_.lanes, micro_batch_, {0, recipe_.lanes});
+const std::vector<model::PlannedMicroBatch>& Stepper::plan_of(int64_t instances) {
+  const parallel::Span all{0, recipe_.lanes};
+  if (instances != planned_)
+    plan_ = model::plan_step(instances, recipe_.lanes, all, parallel::plan_micro_batches(instances, recipe_.lanes, micro_batch_, all));
   planned_ = instances;
   return plan_;
 }
 
 int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
   const std::vector<float> weights = loss_weights(batch, recipe_.loss_divisor, recipe_.divisor_ranks);
-  model::GradientNodes nodes;
-  const auto merge = [&](int a, int b) {
-    nodes.left.push_back(&gradient_in(a));
-    free_.give_back(b);
-  };
-  parallel::LaneTree tree(batch.instances, recipe_.lanes, merge);
-  int slot = -1;
-  for (const parallel::MicroBatch& micro : plan_of(batch.instances)) {
+  const std::vector<model::PlannedMicroBatch>& plan = plan_of(batch.instances);
+  for (const model::PlannedMicroBatch& planned : plan) {
+    const parallel::MicroBatch& micro = planned.micro;
     const int64_t first = micro.instances.begin * batch.sequence_length;
     const float* const weight = weights.data() + micro.instances.begin;
     const bool equal = std::all_of(weight, weight + micro.instances.size(), [weight](float other) { return other == *weight; });
@@ -106,12 +103,9 @@ int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
                              .targets = batch.targets.data() + first,
                              .first_visible = batch.first_visible.empty() ? nullptr : batch.first_visible.data() + first,
                              .weights = equal ? nullptr : weight};
-    // Which nodes the micro-batch completes is known before it is computed.
-    nodes = {};
-    if (micro.first_part) slot = free_.take();
-    if (micro.last_part) tree.add(micro.lanes, slot);
-    const bool is_whole = micro.first_part && micro.last_part;
-    if (nodes.left.empty() || !is_whole) nodes.own = &gradient_in(slot);
+    model::GradientNodes nodes;
+    if (planned.has_own) nodes.own = &gradient_in(planned.slot);
+    for (const int left : planned.left) nodes.left.push_back(&gradient_in(left));
     model::LossOut loss;
     std::visit(
         [&](const auto& engine) {
@@ -124,7 +118,7 @@ int Stepper::accumulate(const data::Batch& batch, Sums& sums) {
     sums.seconds.head += loss.head_seconds;
     sums.seconds.backward += loss.backward_seconds;
   }
-  return tree.root();
+  return plan.back().root();
 }
 
 void Stepper::report_losses(const data::Batch& batch, const Sums& sums, StepReport& report) const {
@@ -192,7 +186,6 @@ StepReport Stepper::step(TrainState& state, const data::Batch& batch) {
   report.adam_step = state.adam_step;
   report.phases = sums.seconds;
   report.phases.optimizer = cast_seconds + watch.lap();
-  free_.give_back(slot);
   state.step = batch.step;
   state.tokens += report.tokens;
   report.tokens_total = state.tokens;

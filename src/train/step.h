@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "model/lane_plan.h"
 #include "model/parameters.h"
 #include "model/transformer.h"
 #include "optim/skip_step.h"
@@ -61,7 +62,7 @@ class Stepper {
     PhaseSeconds seconds;
   };
 
-  const std::vector<parallel::MicroBatch>& plan_of(int64_t instances);
+  const std::vector<model::PlannedMicroBatch>& plan_of(int64_t instances);
   // The gradient of the whole batch, in the slot that is returned, and its loss.
   int accumulate(const data::Batch& batch, Sums& sums);
   void report_losses(const data::Batch& batch, const Sums& sums, StepReport& report) const;
@@ -70,11 +71,10 @@ class Stepper {
   const Recipe& recipe_;
   ThreadPool& pool_;
   const int64_t micro_batch_;
-  std::vector<parallel::MicroBatch> plan_;  // of planned_ instances
+  std::vector<model::PlannedMicroBatch> plan_;  // of planned_ instances
   int64_t planned_ = 0;
   Engine engine_;
   std::vector<std::unique_ptr<model::Parameters>> slots_;
-  parallel::Slots free_;
   Updater updater_;
   std::optional<GradientFault> fault_;
 };
