@@ -115,6 +115,9 @@ constexpr GemmCase kCases[] = {
      .padding = 7,
      .note = "one group joins"},
     {.m = 290, .n = 45, .k = 2100, .layout = GemmLayout::kTN, .join = true, .values = GemmValues::kSpecial, .note = "several groups of k join"},
+    {.m = 800, .n = 290, .k = 1056, .layout = GemmLayout::kTN, .segment = 528, .values = GemmValues::kWide, .note = "parts that share packed pieces"},
+    {.m = 100, .n = 66, .k = 4160, .layout = GemmLayout::kNT, .out = true, .values = GemmValues::kWide, .note = "whole rows, groups of k"},
+    {.m = 70, .n = 80, .k = 2048, .layout = GemmLayout::kNT, .out = true, .note = "whole rows, a multiple of a page apart"},
 };
 
 // A generator of test values, not part of any contract.

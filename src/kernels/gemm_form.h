@@ -23,6 +23,24 @@ struct GemmStore {
   bool add = false;
 };
 
+// Memory that is asked for before it is used: `rows` rows of `lines` cache lines, `stride` bytes from one row to the next.
+struct GemmAhead {
+  const void* first = nullptr;
+  int64_t stride = 0, rows = 0, lines = 0;
+};
+
+// tile [rows][cols] += A B over `blocks` 32-blocks, in the contract's order. `fresh`: it starts at +0, whatever it holds.
+struct GemmTile {
+  const void* a = nullptr;  // a row is a_row bytes after the one before, a 32-block a_block: packed, or as it lies in memory
+  int64_t a_row = 0, a_block = 0;
+  const void* b = nullptr;  // a packed panel
+  int64_t blocks = 0;
+  float* tile = nullptr;
+  bool fresh = true;
+  GemmAhead ahead;   // of what will be read, for L2
+  GemmAhead output;  // of what the tile will be written to
+};
+
 // Few rows of A times a B whose k are neighbours, as in decoding: x * weight'. B is read once, in the order of memory and without a packed copy.
 struct GemmFew {
   int64_t rows = 0;       // of A at most
@@ -58,6 +76,10 @@ struct GemmForm {
   // For each of `panels` neighbouring panels of A: tile += panel * b over `blocks` 32-blocks, in the contract's order.
   // tiles: rows x cols f32, row-major, one tile after the other. `fresh`: they start at +0, whatever they hold.
   void (*multiply)(const void* a, int64_t panels, const void* b, int64_t blocks, float* tiles, bool fresh) = nullptr;
+
+  // The walk of gemm_held.cpp; where `chunk` is 0.
+  int64_t packed_row = 0;  // bytes from one row of a packed panel of A to the next
+  void (*multiply_tile)(const GemmTile& tile) = nullptr;
 
   GemmFew few;
 

@@ -1,6 +1,6 @@
 // The walk of AMX, which multiplies faster than L3 brings what it needs. One operand is held: a part of it is packed by the thread that uses it and
-// stays in that thread's L2. The other one passes: some of its lanes are packed, multiplied with all of the part, and forgotten. Threads share
-// nothing but the counters that hand out the work, so there is no barrier, and no packed byte goes through memory.
+// stays in that thread's L2, while the other one passes. Rows of A pass as they lie in memory where the caches allow; B is packed piece by piece,
+// once for all parts. What a tile will need next is asked for while it is multiplied, and its output's lines too: the loop waits for nothing else.
 #include <atomic>
 #include <memory>
 
@@ -14,8 +14,8 @@ namespace {
 
 // K in groups: a lane is at most this long packed (2,048 k in bf16), so that a part has lanes enough to pay for what passes.
 constexpr int64_t kGroupLaneBytes = 4096;
-// Of the L2 of a core: half for the part, a quarter for what passes; sums and the lines on their way to the output need the rest.
-constexpr int64_t kHeldShare = 2, kPassingShare = 4;
+// Of the L2 of a core: three quarters for the part, a quarter for a piece of B that passes. Rows of A take less.
+constexpr int64_t kQuarters = 4, kHeldQuarters = 3;
 // Lanes come in whole cache lines of an operand that lies the other way round.
 constexpr int64_t kLaneUnit = 32;
 static_assert(kLaneUnit % kMaxPackLanes == 0);
@@ -23,19 +23,23 @@ static_assert(kLaneUnit % kMaxPackLanes == 0);
 // each item, which more lanes have to pay for.
 constexpr int64_t kShortRange = 256, kLongRange = 1024;
 
+// Rows that are a multiple of this apart meet in one set of L1, which does not hold a tile's: they are packed.
+constexpr int64_t kSetStride = 4096;
+
 // Packed panels are read in long strides: on pages of 4 KiB that would cost a TLB miss each.
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
-// Some lanes of an operand for some 32-blocks, packed panel after panel.
-struct Packed {
+// Some lanes of an operand for some 32-blocks: packed panel after panel, or rows of A as they lie in memory.
+struct Panels {
   Range lanes, blocks;
   const std::byte* bytes = nullptr;
-  int64_t panels = 0;
+  int64_t count = 0, panel_bytes = 0;
+  int64_t row_bytes = 0, block_bytes = 0;  // of A, from one to the next
 };
 
 // What each thread that multiplies keeps.
 struct ThreadMemory {
-  Scratch held, passing, tile, sums;
+  Scratch held, passing, tile, sums, shared;
 };
 thread_local ThreadMemory thread_memory;
 
@@ -44,6 +48,41 @@ struct Sums {
   float* data = nullptr;
   int64_t stride = 0, first_row = 0, first_col = 0;
   float* at(int64_t row, int64_t col) const { return data + (row - first_row) * stride + (col - first_col); }
+};
+
+// A passing B that several parts meet: whoever needs a piece first packs it, for all. It lies in L3; one that would not is packed for each part.
+class SharedPieces {
+ public:
+  void make_room(int64_t pieces, int64_t piece_bytes, Scratch& memory) {
+    constexpr int64_t kLimit = int64_t{32} << 20;
+    if (pieces * piece_bytes > kLimit) return;
+    bytes_ = memory.reserve(pieces * piece_bytes);
+    piece_bytes_ = piece_bytes;
+    states_ = std::make_unique<std::atomic<State>[]>(static_cast<size_t>(pieces));
+    for (int64_t i = 0; i < pieces; ++i) states_[static_cast<size_t>(i)] = State::kMissing;
+  }
+  bool empty() const { return bytes_ == nullptr; }
+
+  // Piece i, which pack(bytes) writes when nobody has yet.
+  template <class Pack>
+  const std::byte* get(int64_t i, const Pack& pack) const {
+    std::atomic<State>& state = states_[static_cast<size_t>(i)];
+    std::byte* const bytes = bytes_ + i * piece_bytes_;
+    State seen = State::kMissing;
+    if (state.compare_exchange_strong(seen, State::kBegun)) {
+      pack(bytes);
+      state = State::kPacked;
+      state.notify_all();
+    }
+    while (state != State::kPacked) state.wait(State::kBegun);
+    return bytes;
+  }
+
+ private:
+  enum class State : int { kMissing, kBegun, kPacked };
+  std::byte* bytes_ = nullptr;
+  int64_t piece_bytes_ = 0;
+  std::unique_ptr<std::atomic<State>[]> states_;
 };
 
 template <class T>
@@ -60,13 +99,17 @@ class HeldProduct {
         passing_(passing_lanes(), passing_limit(), kLaneUnit),
         next_(new std::atomic<int64_t>[static_cast<size_t>(held_.parts())]) {
     for (int64_t part = 0; part < held_.parts(); ++part) next_[static_cast<size_t>(part)] = 0;
+    if (a_held_ && held_.parts() > 1) {
+      const int64_t pieces_of_all = passing_.parts() * pieces(passing_.step, piece_lanes()) * blocks_.parts();
+      shared_.make_room(pieces_of_all, round_up(piece_lanes(), form_.cols) * blocks_.step * job.lane_bytes(), thread_memory.shared);
+    }
   }
 
   // Each thread begins at parts of its own, then helps with those that others began.
   void run(ThreadPool* pool) {
     const auto work = [this](int64_t worker) {
       const FormInUse in_use(form_);
-      Packed held;
+      Panels held;
       for (int64_t i = 0; i < held_.parts(); ++i) {
         const int64_t part = (worker * held_.parts() / threads_ + i) % held_.parts();
         for (int64_t item; (item = next_[static_cast<size_t>(part)]++) < passing_.parts();) multiply_item(held_[part], passing_[item], held);
@@ -80,6 +123,8 @@ class HeldProduct {
   }
 
  private:
+  static constexpr int64_t kSize = sizeof(T), kFloat = sizeof(float);
+
   const PackSide& held_side() const { return a_held_ ? job_.a_pack : job_.b_pack; }
   const PackSide& passing_side() const { return a_held_ ? job_.b_pack : job_.a_pack; }
   const Operand<T>& held_operand() const { return a_held_ ? job_.a : job_.b; }
@@ -90,7 +135,7 @@ class HeldProduct {
 
   // Smaller parts than fit, if there are threads that would otherwise pack the same part for a few passing lanes.
   int64_t held_limit() const {
-    int64_t limit = std::min(lanes_in(l2_bytes() / kHeldShare), round_up(held_lanes(), kLaneUnit));
+    int64_t limit = std::min(lanes_in(l2_bytes() / kQuarters * kHeldQuarters), round_up(held_lanes(), kLaneUnit));
     const auto passing_each = [&] { return passing_lanes() * std::min(pieces(held_lanes(), limit), threads_) / threads_; };
     while (limit > kLaneUnit && pieces(held_lanes(), limit) < threads_ && passing_each() < limit) limit = round_up(limit / 2, kLaneUnit);
     return limit;
@@ -104,27 +149,75 @@ class HeldProduct {
     const int64_t even = threads_ == 1 ? passing_lanes() : pieces(passing_lanes(), stays ? 4 * sharing : sharing);
     return std::min(stays ? kShortRange : kLongRange, round_up(even, kLaneUnit));
   }
-  int64_t group_lanes() const { return std::min(lanes_in(l2_bytes() / kPassingShare), kShortRange); }
+  int64_t piece_lanes() const { return std::min(lanes_in(l2_bytes() / kQuarters), kShortRange); }
 
-  Packed pack(const PackSide& side, const Operand<T>& operand, Range lanes, Range blocks, Scratch& memory) const {
-    Packed packed{.lanes = lanes, .blocks = blocks, .panels = round_up(lanes.size, side.call_lanes) / side.panel_lanes};
-    std::byte* bytes = memory.reserve(std::max(kHugePage, packed.panels * side.block_bytes * blocks.size));
-    pack_chunk(side, operand, job_.map, lanes.begin, lanes.size, blocks.begin, blocks.size, bytes);
-    packed.bytes = bytes;
-    return packed;
+  int64_t a_row_bytes() const { return job_.a.lane_stride * kSize; }
+  bool direct() const { return job_.map.whole() && a_row_bytes() % kSetStride != 0; }
+
+  Panels packed(const PackSide& side, Range lanes, Range blocks, const std::byte* bytes) const {
+    return {.lanes = lanes,
+            .blocks = blocks,
+            .bytes = bytes,
+            .count = pieces(lanes.size, side.panel_lanes),
+            .panel_bytes = side.block_bytes * blocks.size,
+            .row_bytes = form_.packed_row,
+            .block_bytes = side.block_bytes};
   }
 
-  void multiply_item(Range part, Range passing, Packed& held) {
+  Panels pack(const PackSide& side, const Operand<T>& operand, Range lanes, Range blocks, Scratch& memory) const {
+    std::byte* bytes = memory.reserve(std::max(kHugePage, round_up(lanes.size, side.call_lanes) * blocks.size * job_.lane_bytes()));
+    pack_chunk(side, operand, job_.map, lanes.begin, lanes.size, blocks.begin, blocks.size, bytes);
+    return packed(side, lanes, blocks, bytes);
+  }
+
+  // A panel of A.
+  Panels rows_of_a(Range rows, Range blocks) const {
+    if (rows.size < form_.rows || !direct()) return pack(job_.a_pack, job_.a, rows, blocks, thread_memory.passing);
+    return {.lanes = rows,
+            .blocks = blocks,
+            .bytes = reinterpret_cast<const std::byte*>(a_at(rows.begin, blocks)),
+            .count = 1,
+            .row_bytes = a_row_bytes(),
+            .block_bytes = kGemmBlock * kSize};
+  }
+  const T* a_at(int64_t row, Range blocks) const { return job_.a.data + row * job_.a.lane_stride + job_.map.begin(blocks.begin); }
+
+  // The rows of the panel after those that end at `row`.
+  GemmAhead rows_ahead(int64_t row, Range blocks) const {
+    const int64_t rows = std::clamp<int64_t>(job_.product.m - row, 0, form_.rows);
+    return {.first = rows == 0 ? nullptr : a_at(row, blocks),
+            .stride = a_row_bytes(),
+            .rows = rows,
+            .lines = pieces(blocks.size * kGemmBlock * kSize, kLine)};
+  }
+
+  // A piece of B. An item begins with a piece of its own, so that no two of them share one.
+  Panels piece_of_b(Range cols, int64_t k) const {
+    const Range blocks = blocks_[k];
+    if (shared_.empty()) return pack(job_.b_pack, job_.b, cols, blocks, thread_memory.passing);
+    const int64_t item = cols.begin / passing_.step, in_item = cols.begin % passing_.step / piece_lanes();
+    const int64_t index = (item * pieces(passing_.step, piece_lanes()) + in_item) * blocks_.parts() + k;
+    const auto pack_piece = [&](std::byte* bytes) {
+      pack_chunk(job_.b_pack, job_.b, job_.map, cols.begin, cols.size, blocks.begin, blocks.size, bytes);
+    };
+    return packed(job_.b_pack, cols, blocks, shared_.get(index, pack_piece));
+  }
+
+  void multiply_item(Range part, Range passing, Panels& held) {
     const Sums sums = blocks_.parts() == 1 ? Sums{} : sums_of(a_held_ ? part : passing, a_held_ ? passing : part);
     for (int64_t k = 0; k < blocks_.parts(); ++k) {
-      if (held.lanes != part || held.blocks != blocks_[k] || held.bytes == nullptr) {
-        held = pack(held_side(), held_operand(), part, blocks_[k], thread_memory.held);
+      const Range blocks = blocks_[k];
+      if (held.lanes != part || held.blocks != blocks || held.bytes == nullptr) {
+        held = pack(held_side(), held_operand(), part, blocks, thread_memory.held);
       }
-      const int64_t step = group_lanes();
-      for (int64_t lane = 0; lane < passing.size; lane += step) {
-        const Range group{passing.begin + lane, std::min(step, passing.size - lane)};
-        const Packed packed = pack(passing_side(), passing_operand(), group, blocks_[k], thread_memory.passing);
-        a_held_ ? multiply(held, packed, k, sums) : multiply(packed, held, k, sums);
+      const int64_t unit = a_held_ ? piece_lanes() : form_.rows, end = passing.begin + passing.size;
+      for (int64_t lane = passing.begin; lane < end; lane += unit) {
+        const Range lanes{lane, std::min(unit, end - lane)};
+        if (a_held_) {
+          multiply(held, piece_of_b(lanes, k), k, sums, {});
+        } else {
+          multiply(rows_of_a(lanes, blocks), held, k, sums, rows_ahead(lane + unit, blocks));
+        }
       }
     }
   }
@@ -133,27 +226,40 @@ class HeldProduct {
   // to, a buffer of the item's size.
   Sums sums_of(Range rows, Range cols) const {
     if (job_.product.acc != nullptr && !job_.product.join) return {job_.product.acc, job_.product.acc_stride};
-    float* data = reinterpret_cast<float*>(thread_memory.sums.reserve(rows.size * cols.size * static_cast<int64_t>(sizeof(float))));
+    float* data = reinterpret_cast<float*>(thread_memory.sums.reserve(rows.size * cols.size * kFloat));
     return {data, cols.size, rows.begin, cols.begin};
   }
 
   // Tile by tile, each over all k of the group, along the rows of the output: written column by column, most of the time went into waiting for lines
   // of the output (nano's head: 360 against 1,030 GFLOP/s).
-  void multiply(const Packed& a, const Packed& b, int64_t k, const Sums& sums) const {
-    const int64_t row_panels = pieces(a.lanes.size, form_.rows), col_panels = pieces(b.lanes.size, form_.cols);
-    const bool last = k + 1 == blocks_.parts(), fresh = k == 0 && !job_.product.accumulate;
+  void multiply(const Panels& a, const Panels& b, int64_t k, const Sums& sums, const GemmAhead& ahead) const {
+    const bool last = k + 1 == blocks_.parts();
     const Sums from = k == 0 ? Sums{job_.product.acc, job_.product.acc_stride} : sums;
-    float* const tile = reinterpret_cast<float*>(thread_memory.tile.reserve(job_.tile() * static_cast<int64_t>(sizeof(float))));
-    for (int64_t i = 0; i < row_panels; ++i) {
+    GemmTile tile{.a_row = a.row_bytes,
+                  .a_block = a.block_bytes,
+                  .blocks = a.blocks.size,
+                  .tile = reinterpret_cast<float*>(thread_memory.tile.reserve(job_.tile() * kFloat)),
+                  .fresh = k == 0 && !job_.product.accumulate,
+                  .ahead = ahead};
+    const int64_t ahead_rows = pieces(ahead.rows, a.count * b.count);
+    for (int64_t i = 0; i < a.count; ++i) {
       const int64_t row = a.lanes.begin + i * form_.rows, rows = std::min(form_.rows, job_.product.m - row);
-      for (int64_t j = 0; j < col_panels; ++j) {
+      tile.a = a.bytes + i * a.panel_bytes;
+      for (int64_t j = 0; j < b.count; ++j) {
         const int64_t col = b.lanes.begin + j * form_.cols, cols = std::min(form_.cols, job_.product.n - col);
-        if (!fresh) load_tile(from.at(row, col), from.stride, rows, cols, form_, tile);
-        form_.multiply(a.bytes + i * a.blocks.size * form_.a_block, 1, b.bytes + j * b.blocks.size * form_.b_block, a.blocks.size, tile, fresh);
+        tile.b = b.bytes + j * b.panel_bytes;
+        const int64_t asked = (i * b.count + j) * ahead_rows;
+        tile.ahead.first = static_cast<const std::byte*>(ahead.first) + asked * ahead.stride;
+        tile.ahead.rows = std::clamp<int64_t>(ahead.rows - asked, 0, ahead_rows);
+        tile.output =
+            last ? job_.output_lines(row, col, rows)
+                 : GemmAhead{.first = sums.at(row, col), .stride = sums.stride * kFloat, .rows = rows, .lines = pieces(cols * kFloat, kLine)};
+        if (!tile.fresh) load_tile(from.at(row, col), from.stride, rows, cols, form_, tile.tile);
+        form_.multiply_tile(tile);
         if (last) {
-          job_.finish(row, col, tile);
+          job_.finish(row, col, tile.tile);
         } else {
-          form_.keep({.out = sums.at(row, col), .stride = sums.stride}, tile, form_.cols, rows, cols);
+          form_.keep({.out = sums.at(row, col), .stride = sums.stride}, tile.tile, form_.cols, rows, cols);
         }
       }
     }
@@ -165,6 +271,7 @@ class HeldProduct {
   const bool a_held_;
   const Cut blocks_, held_, passing_;
   const std::unique_ptr<std::atomic<int64_t>[]> next_;  // items of a part that are taken
+  SharedPieces shared_;
 };
 
 }  // namespace

@@ -13,6 +13,8 @@ namespace dz::kernels {
 constexpr int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 constexpr int64_t pieces(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 
+constexpr int64_t kLine = 64;  // bytes of a cache line
+
 struct Range {
   int64_t begin = 0, size = 0;
   friend bool operator==(const Range&, const Range&) = default;
@@ -44,6 +46,15 @@ struct GemmJob {
         b{p.b, p.n, p.b_col, p.b_row} {}
   int64_t tile() const { return form.rows * form.cols; }
   int64_t lane_bytes() const { return form.a_block / form.rows; }  // of one packed lane of a 32-block
+
+  // Where finish() writes `rows` rows of the tile at (row, col).
+  GemmAhead output_lines(int64_t row, int64_t col, int64_t rows) const {
+    const bool out = product.out != nullptr;
+    const int64_t size = static_cast<int64_t>(out ? sizeof(T) : sizeof(float));
+    const int64_t stride = out ? product.out_stride : product.acc_stride, cols = std::min(form.cols, product.n - col);
+    const void* const first = out ? static_cast<const void*>(product.out + row * stride + col) : product.acc + row * stride + col;
+    return {.first = first, .stride = stride * size, .rows = rows, .lines = pieces(cols * size, kLine)};
+  }
 
   // The tile at (row, col), finished, to the product's output or its accumulators.
   void finish(int64_t row, int64_t col, const float* tile) const {

@@ -16,6 +16,7 @@ struct BlockMap {
   BlockMap(int64_t all_k, int64_t k_segment)
       : k(all_k), segment(k_segment > 0 ? k_segment : (all_k > 0 ? all_k : 1)), segment_blocks((segment + kGemmBlock - 1) / kGemmBlock) {}
   int64_t blocks() const { return k / segment * segment_blocks + (k % segment + kGemmBlock - 1) / kGemmBlock; }
+  bool whole() const { return k % kGemmBlock == 0 && segment % kGemmBlock == 0; }  // no block ends early
   int64_t begin(int64_t block) const { return block / segment_blocks * segment + block % segment_blocks * kGemmBlock; }
   int64_t end(int64_t block) const {
     const int64_t segment_end = (block / segment_blocks + 1) * segment;

@@ -90,12 +90,14 @@ void emulated_release() { emulated_tiles.configured = false; }
 
 #undef _tile_loadconfig
 #undef _tile_loadd
+#undef _tile_stream_loadd
 #undef _tile_stored
 #undef _tile_dpbf16ps
 #undef _tile_release
 #undef _tile_zero
 #define _tile_loadconfig emulated_loadconfig
 #define _tile_loadd emulated_loadd
+#define _tile_stream_loadd emulated_loadd
 #define _tile_stored emulated_stored
 #define _tile_dpbf16ps emulated_dpbf16ps
 #define _tile_release emulated_release
