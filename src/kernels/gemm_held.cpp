@@ -14,8 +14,9 @@ namespace {
 
 // K in groups: a lane is at most this long packed (2,048 k in bf16), so that a part has lanes enough to pay for what passes.
 constexpr int64_t kGroupLaneBytes = 4096;
-// Of the L2 of a core: three quarters for the part, a quarter for a piece of B that passes. Rows of A take less.
-constexpr int64_t kQuarters = 4, kHeldQuarters = 3;
+// Of the L2 of a core, in quarters: one for a piece of B that passes, two for the part, three where that makes the part the whole operand. The rest
+// goes through: rows of A, lines of the output. With three for every part the head of 190m lost a fifth of its speed.
+constexpr int64_t kQuarters = 4, kPieceQuarters = 1, kPartQuarters = 2, kWholeQuarters = 3;
 // Lanes come in whole cache lines of an operand that lies the other way round.
 constexpr int64_t kLaneUnit = 32;
 static_assert(kLaneUnit % kMaxPackLanes == 0);
@@ -110,9 +111,12 @@ class HeldProduct {
     const auto work = [this](int64_t worker) {
       const FormInUse in_use(form_);
       Panels held;
-      for (int64_t i = 0; i < held_.parts(); ++i) {
-        const int64_t part = (worker * held_.parts() / threads_ + i) % held_.parts();
-        for (int64_t item; (item = next_[static_cast<size_t>(part)]++) < passing_.parts();) multiply_item(held_[part], passing_[item], held);
+      for (int64_t turn = 0; turn < held_.parts(); ++turn) {
+        const int64_t part = (worker * held_.parts() / threads_ + turn) % held_.parts();
+        const int64_t first = part * passing_.parts() / held_.parts();  // else all would pack the same piece of B first, or wait for it
+        for (int64_t i; (i = next_[static_cast<size_t>(part)]++) < passing_.parts();) {
+          multiply_item(held_[part], passing_[(first + i) % passing_.parts()], held);
+        }
       }
     };
     if (pool == nullptr) {
@@ -126,16 +130,18 @@ class HeldProduct {
   static constexpr int64_t kSize = sizeof(T), kFloat = sizeof(float);
 
   const PackSide& held_side() const { return a_held_ ? job_.a_pack : job_.b_pack; }
-  const PackSide& passing_side() const { return a_held_ ? job_.b_pack : job_.a_pack; }
   const Operand<T>& held_operand() const { return a_held_ ? job_.a : job_.b; }
   const Operand<T>& passing_operand() const { return a_held_ ? job_.b : job_.a; }
   int64_t held_lanes() const { return held_operand().lanes; }
   int64_t passing_lanes() const { return passing_operand().lanes; }
-  int64_t lanes_in(int64_t bytes) const { return std::max(kLaneUnit, bytes / (blocks_.step * job_.lane_bytes()) / kLaneUnit * kLaneUnit); }
+  int64_t lanes_in(int64_t quarters) const {
+    return std::max(kLaneUnit, l2_bytes() / kQuarters * quarters / (blocks_.step * job_.lane_bytes()) / kLaneUnit * kLaneUnit);
+  }
 
   // Smaller parts than fit, if there are threads that would otherwise pack the same part for a few passing lanes.
   int64_t held_limit() const {
-    int64_t limit = std::min(lanes_in(l2_bytes() / kQuarters * kHeldQuarters), round_up(held_lanes(), kLaneUnit));
+    const int64_t all = round_up(held_lanes(), kLaneUnit);
+    int64_t limit = all <= lanes_in(kWholeQuarters) ? all : lanes_in(kPartQuarters);
     const auto passing_each = [&] { return passing_lanes() * std::min(pieces(held_lanes(), limit), threads_) / threads_; };
     while (limit > kLaneUnit && pieces(held_lanes(), limit) < threads_ && passing_each() < limit) limit = round_up(limit / 2, kLaneUnit);
     return limit;
@@ -149,7 +155,7 @@ class HeldProduct {
     const int64_t even = threads_ == 1 ? passing_lanes() : pieces(passing_lanes(), stays ? 4 * sharing : sharing);
     return std::min(stays ? kShortRange : kLongRange, round_up(even, kLaneUnit));
   }
-  int64_t piece_lanes() const { return std::min(lanes_in(l2_bytes() / kQuarters), kShortRange); }
+  int64_t piece_lanes() const { return std::min(lanes_in(kPieceQuarters), kShortRange); }
 
   int64_t a_row_bytes() const { return job_.a.lane_stride * kSize; }
   bool direct() const { return job_.map.whole() && a_row_bytes() % kSetStride != 0; }
