@@ -1,7 +1,5 @@
 // AMX form. TDPBF16PS over two tiles of 32 k is one 32-block of the contract: a chain over the low halves of the pairs, one over the high
 // halves, both from +0, their sum added to the accumulator; denormals are flushed.
-#include <algorithm>
-
 #include "kernels/amx/few.h"
 #include "kernels/amx/tiles.h"
 #include "kernels/avx512/transpose.h"
@@ -71,8 +69,8 @@ void pack_b_lanes(const void* source, int64_t stride, void* panel, int64_t) {
   }
 }
 
-// Cache lines asked for in even steps while tiles are multiplied.
-template <_mm_hint kHint>
+// Cache lines asked for in even steps while tiles are multiplied; for L1 (3) or L2 (2).
+template <int kCache>
 class Asker {
  public:
   DZ_INLINE Asker(const GemmAhead& ahead, int64_t steps)
@@ -83,7 +81,7 @@ class Asker {
         each_((left_ + steps - 1) / steps) {}
   DZ_INLINE void step() {
     for (int64_t i = 0; i < each_ && left_ > 0; ++i, --left_) {
-      _mm_prefetch(row_ + 64 * line_, kHint);
+      __builtin_prefetch(row_ + 64 * line_, 0, kCache);
       if (++line_ == lines_) {
         line_ = 0;
         row_ += stride_;
@@ -121,18 +119,18 @@ void multiply_tile(const GemmTile& t) {
   const char* b = static_cast<const char*>(t.b);
   const int64_t row = t.a_row, to_lower = 16 * row;
   if (t.blocks > 0) {
-    Asker<_MM_HINT_T1> ahead(t.ahead, t.blocks);
-    Asker<_MM_HINT_ET0> output(t.output, t.blocks);
+    Asker<2> ahead(t.ahead, t.blocks);
+    Asker<3> output(t.output, t.blocks);
     _tile_loadd(4, a, row);
     _tile_loadd(5, a + to_lower, row);
     _tile_stream_loadd(6, b, 64);
     _tile_stream_loadd(7, b + kTileBytes, 64);
-    const auto step = [&]<bool near>() __attribute__((always_inline)) {
+    const auto step = [&]<bool in_l1>() __attribute__((always_inline)) {
       a += t.a_block;
       b += 2 * kTileBytes;
       _tile_dpbf16ps(0, 4, 6);
       _tile_dpbf16ps(1, 4, 7);
-      if constexpr (near) {
+      if constexpr (in_l1) {
         _tile_loadd(4, a, row);
       } else {
         _tile_stream_loadd(4, a, row);
@@ -142,15 +140,16 @@ void multiply_tile(const GemmTile& t) {
       _tile_stream_loadd(6, b, 64);
       output.step();
       _tile_dpbf16ps(3, 5, 7);
-      if constexpr (near) {
+      if constexpr (in_l1) {
         _tile_loadd(5, a + to_lower, row);
       } else {
         _tile_stream_loadd(5, a + to_lower, row);
       }
       _tile_stream_loadd(7, b + kTileBytes, 64);
     };
+    const int64_t near = t.blocks < kNearBlocks ? t.blocks : kNearBlocks;
     int64_t block = 1;
-    for (; block < std::min(t.blocks, kNearBlocks); ++block) step.template operator()<true>();
+    for (; block < near; ++block) step.template operator()<true>();
     for (; block < t.blocks; ++block) step.template operator()<false>();
     ahead.step();
     output.step();
