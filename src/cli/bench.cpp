@@ -7,6 +7,12 @@
 
 namespace dz::cli {
 
+std::string seconds_in_an_hour(const std::string& text) {
+  double seconds = 0;
+  if (CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= 3600) return "";
+  return "found " + text + ", expected seconds from 0 to 3600";
+}
+
 void add_bench(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("bench", "speed of a part of the program on this machine");
   verb->require_subcommand(1);

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -128,7 +129,7 @@ void run(const Options& options) {
   nlohmann::json records = nlohmann::json::array();
   if (!options.json) {
     fmt::print("{}, {}, {} threads; GFLOP/s of visible pairs: 4 x head_dim a pair forward, 8 backward\n", isa, options.dtype, options.threads);
-    fmt::print("{:<20}{:>14}{:>8}{:>6}{:>8}{:>11}{:>11}{:>9}{:>9}{:>9}{:>9}{:>7}\n", "", "shape", "heads", "dim", "window", "forward ms",
+    fmt::print("{:<20}{:>14}{:>8}{:>6}{:>8}{:>12}{:>13}{:>9}{:>9}{:>9}{:>9}{:>7}\n", "", "shape", "heads", "dim", "window", "forward ms",
                "backward ms", "forward", "backward", "both", "raw peak", "share");
   }
   for (const Row& row : rows) {
@@ -137,11 +138,12 @@ void run(const Options& options) {
       records.push_back(record_of(row, result));
       continue;
     }
-    fmt::print("{:<20}{:>14}{:>8}{:>6}{:>8}{:>11.2f}{:>11.2f}{:>9.1f}{:>9.1f}{:>9.1f}{:>9.1f}{:>6.1f}%\n", row.name,
+    fmt::print("{:<20}{:>14}{:>8}{:>6}{:>8}{:>12.2f}{:>13.2f}{:>9.1f}{:>9.1f}{:>9.1f}{:>9.1f}{:>6.1f}%\n", row.name,
                fmt::format("{} x {}", row.instances, row.seq),
                row.heads == row.kv_heads ? fmt::format("{}", row.heads) : fmt::format("{}/{}", row.heads, row.kv_heads), row.head_dim,
                row.window == 0 ? "full" : fmt::format("{}", row.window), 1e3 * result.forward_s, 1e3 * result.backward_s, result.forward_gflops,
                result.backward_gflops, result.gflops, result.peak, 100 * result.gflops / result.peak);
+    std::fflush(stdout);
   }
   if (options.json) {
     const nlohmann::json record = {{"unit", "GFLOP/s"}, {"isa", isa}, {"dtype", options.dtype}, {"threads", options.threads}, {"rows", records}};
@@ -165,7 +167,7 @@ void add_bench_attention(CLI::App& bench) {
   size("--instances", options->one.instances, 1, 4096, "sequences")->capture_default_str()->needs(seq);
   part->add_option("--dtype", options->dtype, "bf16 or fp32")->check(CLI::IsMember({"bf16", "fp32"}))->capture_default_str();
   part->add_option("--threads", options->threads, "threads")->check(CLI::Range(1, 1024))->capture_default_str();
-  part->add_option("--seconds", options->seconds, "how long a shape is measured")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+  part->add_option("--seconds", options->seconds, "how long a shape is measured")->check(seconds_in_an_hour)->capture_default_str();
   part->add_flag("--json", options->json, "one line of JSON");
   part->footer("DZ_ISA chooses the instruction set. The best round counts. Close other programs before comparing.");
   part->callback([options] { run(*options); });

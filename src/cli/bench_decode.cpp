@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "base/trace.h"
@@ -18,6 +19,7 @@
 #include "model/decode.h"
 #include "model/init.h"
 #include "model/weights.h"
+#include "numerics/rope.h"
 
 namespace dz::cli {
 namespace {
@@ -128,7 +130,14 @@ void add_bench_decode(CLI::App& bench) {
   CLI::Option* json = part->add_flag("--json", options->json, "one line of JSON");
   part->add_flag("--profile", options->profile, "print where the time of the last round went")->excludes(json);
   part->footer("The best of three rounds. Random weights, batch 1; the head runs for the last token of the prompt only.");
-  part->callback([options] { run(*options); });
+  part->callback([options] {
+    const int64_t positions = options->prompt + options->tokens;
+    if (positions > numerics::kMaxPositions) {
+      throw UsageError(
+          Complaint{"--prompt, --tokens", fmt::format("{} positions", positions), fmt::format("at most {}", numerics::kMaxPositions), ""});
+    }
+    run(*options);
+  });
 }
 
 }  // namespace dz::cli

@@ -3,12 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "cli/bench.h"
@@ -102,6 +104,12 @@ void run(const Options& options) {
   const kernels::PassShape shape = shape_of(size);
   const DType dtype = compute_dtype(options.dtype);
   const std::vector<kernels::OpCase> cases = kernels::pass_cases(shape, dtype);
+  const auto wanted = [&](const kernels::OpCase& one) { return one.name.find(options.only) != std::string::npos; };
+  if (std::ranges::none_of(cases, wanted)) {
+    std::string names;
+    for (const kernels::OpCase& one : cases) names += (names.empty() ? "" : "; ") + one.name;
+    throw UsageError(Complaint{"--only", options.only, "part of one of: " + names, ""});
+  }
   ThreadPool pool(options.threads);
   Json rows = Json::array();
   if (!options.json) {
@@ -113,7 +121,7 @@ void run(const Options& options) {
   double before = kernels::copy_gbps(pool, kCopyMilliseconds);
   for (size_t i = 0; i < cases.size(); ++i) {
     const kernels::OpCase& one = cases[i];
-    if (one.name.find(options.only) == std::string::npos) continue;
+    if (!wanted(one)) continue;
     const double factor = std::min(1.0, kCachedBytes / one.bytes);
     Result result = measure(one, kernels::pass_cases(shape.scaled(factor), dtype)[i], options, pool);
     const double after = kernels::copy_gbps(pool, kCopyMilliseconds);
@@ -132,6 +140,7 @@ void run(const Options& options) {
     } else {
       fmt::print("{:<48}{:>10.1f}{:>9.1f}{:>9.1f}{:>7.0f}%{:>14.1f}\n", one.name, 1e-6 * one.bytes, result.gbps, result.copy_gbps,
                  100 * result.gbps / result.copy_gbps, result.cached_gbps);
+      std::fflush(stdout);
     }
   }
   if (options.json) {
@@ -153,7 +162,7 @@ void add_bench_passes(CLI::App& bench) {
   part->add_option("--megabytes", options->megabytes, "copies of the buffers that take turns, so that none is in a cache")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  part->add_option("--seconds", options->seconds, "how long an op is measured, whole rounds")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+  part->add_option("--seconds", options->seconds, "how long an op is measured, whole rounds")->check(seconds_in_an_hour)->capture_default_str();
   part->add_flag("--json", options->json, "one line of JSON");
   part->footer("DZ_ISA chooses the instruction set. The best round counts. Close other programs before comparing.");
   part->callback([options] { run(*options); });

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "numerics/rope.h"
 
 namespace dz::cli {
 namespace {
@@ -49,10 +50,13 @@ model::BenchSize changed_size(const std::string& name, const std::vector<std::st
   model::validate(config, "--set");
   if (size.seq_len < 1 || size.micro_batch < 1 || size.tokens_per_step < size.seq_len || size.tokens_per_step % size.seq_len != 0) {
     throw UsageError(Complaint{
-        .where = "--set",
+        .where = "tokens_per_step, seq_len, micro_batch",
         .found = fmt::format("{} tokens a step, {} an instance, {} instances at a time", size.tokens_per_step, size.seq_len, size.micro_batch),
         .expected = "whole instances, at least one",
         .hint = ""});
+  }
+  if (size.seq_len > numerics::kMaxPositions) {
+    throw UsageError(Complaint{"seq_len", std::to_string(size.seq_len), fmt::format("at most {}", numerics::kMaxPositions), ""});
   }
   return size;
 }

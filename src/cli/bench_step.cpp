@@ -20,6 +20,7 @@
 #include "cli/bench.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_recipe.h"
+#include "cli/byte_size.h"
 #include "cli/corpus_options.h"
 #include "kernels/loss.h"
 #include "kernels/peak.h"
@@ -206,8 +207,8 @@ void run(const Options& options) {
              std::ranges::max(rates), gflops, 100 * line["share_of_peak"].get<double>());
   fmt::print("step    {} ms: forward {}, head {}, backward {}, optimizer {}\n", line["step_ms"].get<double>(), line["forward_ms"].get<double>(),
              line["head_ms"].get<double>(), line["backward_ms"].get<double>(), line["optimizer_ms"].get<double>());
-  fmt::print("memory  {} MB at most ({} MB activations, {} MB gradients); first step after {:.2f} s; loss {:.4f}\n", peak_rss_mb(),
-             run.activation_bytes >> 20, run.gradient_bytes >> 20, run.startup, run.loss);
+  fmt::print("memory  {} MiB at most ({} activations, {} gradients); first step after {:.2f} s; loss {:.4f}\n", peak_rss_mb(),
+             binary_size(run.activation_bytes), binary_size(run.gradient_bytes), run.startup, run.loss);
   if (options.profile.empty()) return;
   print_profile("where the time went");
   fmt::print("trace   {} (open it in chrome://tracing or ui.perfetto.dev)\n", options.profile);

@@ -137,7 +137,7 @@ void add_bench_tokenizer(CLI::App& bench) {
   part->add_option("--tokenizer", options->tokenizer, "tokenizer.json")->required();
   part->add_option("--input", options->input, "a text file of some megabytes")->required();
   part->add_option("--threads", options->threads, "threads, each on whole documents")->check(CLI::Range(1, 1024))->capture_default_str();
-  part->add_option("--seconds", options->seconds, "how long, in whole rounds over the file")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+  part->add_option("--seconds", options->seconds, "how long, in whole rounds over the file")->check(seconds_in_an_hour)->capture_default_str();
   part->add_flag("--json", options->json, "one line of JSON");
   part->footer("MB are 10^6 bytes of UTF-8. The best round counts. Close other programs before comparing.");
   part->callback([options] { run(*options); });

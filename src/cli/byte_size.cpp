@@ -23,7 +23,8 @@ int64_t parse_byte_size(const std::string& text, const std::string& option) {
   const bool readable = !number.empty() && number.size() <= 18 && factor > 0;
   if (readable) value = std::stoll(number);
   if (!readable || value == 0 || __builtin_mul_overflow(value, factor, &value))
-    throw UsageError(Complaint{option, text, "a number with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB, as in 5GB", ""});
+    throw UsageError(
+        Complaint{option, text, "a whole number with B, KB, MB, GB, TB, or K, M, G, T (powers of 1,024, also KiB to TiB), as in 5GB", ""});
   return value;
 }
 

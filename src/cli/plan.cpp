@@ -67,7 +67,12 @@ void read_config(const Options& options, Plan& plan) {
 Plan make_plan(const Options& options) {
   Plan plan;
   read_config(options, plan);
-  if (!options.memory.empty()) plan.memory = parse_byte_size(options.memory, "--memory");
+  if (!options.memory.empty()) {
+    plan.memory = parse_byte_size(options.memory, "--memory");
+    if (plan.memory < int64_t{1} << 20 && options.memory.find_first_not_of("0123456789") == std::string::npos) {
+      throw UsageError(Complaint{"--memory", options.memory, "a unit, as in " + options.memory + "G", "a number alone would be bytes"});
+    }
+  }
   std::vector<std::string> remats;
   for (const std::string_view preset : model::remat_presets()) remats.emplace_back(preset);
   const std::string wanted = model::to_text(model::parse_remat(plan.topology.remat).value_or(model::Remat::kNone));
@@ -194,7 +199,9 @@ void add_plan(CLI::App& app) {
   verb->add_option("--threads", options->threads, "of a rank; default: topology.threads")->check(CLI::Range(1, 1024));
   verb->add_flag("--no-time", options->no_time, "no measurement: memory and operations only");
   verb->add_flag("--json", options->json, "one line of JSON, in bytes and seconds");
-  verb->footer("Exit code 1: no preset fits the memory. Time is measured on this machine at the recipe's shapes, for some seconds.");
+  verb->footer(
+      "Exit code 1: no preset fits the memory. Time is measured on this machine at the recipe's shapes: seconds, for billions of parameters a "
+      "minute.");
   verb->callback([options] { run(*options); });
 }
 

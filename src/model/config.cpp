@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/attention.h"
 
 namespace dz::model {
 namespace {
@@ -89,7 +90,7 @@ void validate(const ModelConfig& config, const std::string& where_in) {
   check_size(where, "n_layers", config.n_layers, kMaxLayers);
   check_size(where, "n_heads", config.n_heads, kMaxSize);
   check_size(where, "n_kv_heads", config.n_kv_heads, kMaxSize);
-  check_size(where, "head_dim", config.head_dim, kMaxSize);
+  check_size(where, "head_dim", config.head_dim, kernels::kMaxHeadDim);
   check_size(where, "d_ff", config.d_ff, kMaxSize);
   check_size(where, "vocab_size", config.vocab_size, kMaxSize);
   check_heads(config, where);

@@ -3,12 +3,14 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "numerics/rope.h"
 
 namespace dz::train {
 namespace {
 
 constexpr double kMany = 1e15;
 constexpr double kSizes = 1 << 24;
+constexpr double kPositions = static_cast<double>(numerics::kMaxPositions);
 constexpr double kIds = 2147483647;
 
 void visit_tokens(FieldVisitor& visitor, TokenFormat& tokens) {
@@ -101,7 +103,7 @@ void visit(FieldVisitor& visitor, DataRecipe& data) {
          {"shards", "files", "mix", "mixture", "generated"}, data.source);
   visit_sources(visitor, data);
   choice(visitor, {.key = "kind", .help = "what an instance is", .added = true}, {"fixed", "padded", "packed", "interleaved", "vsl"}, data.kind);
-  visitor.field({.key = "sequence_length", .help = "tokens of an instance", .least = 2, .most = kSizes, .required = true}, data.sequence_length);
+  visitor.field({.key = "sequence_length", .help = "tokens of an instance", .least = 2, .most = kPositions, .required = true}, data.sequence_length);
   visitor.field({.key = "seed", .help = "of the order; recipe.seed unless given"}, data.seed);
   visitor.field(
       {.key = "max_target_length", .help = "shuffle pieces of so many tokens as one; 0: sequence_length", .least = 0, .most = kSizes, .added = true},

@@ -89,7 +89,9 @@ TEST(BenchStep, ASizeIsChangedByKeysThatExist) {
   EXPECT_EQ(line["parameters"], Json::parse(deltazero("bench step --model smoke --steps 1 --warmup 0 --json").text)["parameters"]);
   EXPECT_EQ(deltazero("bench step --model smoke --set n_head=2").code, 64);
   EXPECT_EQ(deltazero("bench step --model smoke --set head_dim=31").code, 78);
+  EXPECT_EQ(deltazero("bench step --model smoke --set head_dim=258").code, 78);  // more than attention takes
   EXPECT_EQ(deltazero("bench step --model smoke --set seq_len=100").code, 64);
+  EXPECT_EQ(deltazero("bench step --model smoke --set seq_len=1048577 --tokens-per-step 1048577").code, 64);  // longer than a RoPE table
   EXPECT_EQ(deltazero("bench step --model smoke --remat ful").code, 64);
 }
 
@@ -113,6 +115,10 @@ TEST(BenchPasses, NamesEachOpOnceWithItsBytesAndRates) {
   EXPECT_EQ(Json::parse(deltazero("bench passes --model smoke --megabytes 1 --seconds 0 --only adamw --dtype fp32 --json").text)["rows"].size(), 1u);
   EXPECT_EQ(deltazero("bench passes --model 7b").code, 78);
   EXPECT_EQ(deltazero("bench passes --megabytes 0").code, 64);
+  EXPECT_EQ(deltazero("bench passes --model smoke --seconds nan").code, 64);
+  const Outcome nothing = deltazero("bench passes --model smoke --only AdamW");
+  EXPECT_EQ(nothing.code, 64);
+  EXPECT_NE(nothing.text.find("adamw"), std::string::npos) << nothing.text;  // what there is
 }
 
 TEST(BenchDecode, GivesBothRatesAndTheirLimits) {
@@ -121,6 +127,7 @@ TEST(BenchDecode, GivesBothRatesAndTheirLimits) {
   const Json line = Json::parse(run.text);
   for (const char* key : {"prefill_tokens_per_s", "prefill_share_of_peak", "decode_tokens_per_s", "decode_share_of_read"})
     EXPECT_GT(line[key].get<double>(), 0) << key;
+  EXPECT_EQ(deltazero("bench decode --model smoke --prompt 1048570 --tokens 7").code, 64);  // more than a RoPE table holds
   const Outcome profile = deltazero("bench decode --model smoke --prompt 40 --tokens 4 --threads 1 --profile");
   EXPECT_NE(profile.text.find("prefill  "), std::string::npos) << profile.text;
   EXPECT_NE(profile.text.find("decoding  "), std::string::npos) << profile.text;

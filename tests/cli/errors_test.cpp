@@ -188,6 +188,8 @@ TEST_F(Errors, EmptyAndOddValues) {
   write("two.yaml", read_file(contract()) + "\n---\nrecipe: {seed: 7}\n");
   expect("train " + at("two.yaml") + " --dir " + at("other"), 78, "2 YAML documents");
   EXPECT_EQ(run("inspect " + at("run") + " --json > /dev/full").code, 74);
+  EXPECT_EQ(run("train --help-config > /dev/full").code, 74);  // more than a buffer holds
+  expect(train("--set recipe.data.sequence_length=1048577"), 78, "from 2 to 1048576");
   const std::string flipped = copy_of("shards", "flipped-held-out");
   for (const auto& entry : fs::directory_iterator(flipped)) {
     if (entry.path().string().find("held-out-") != std::string::npos && entry.path().extension() == ".npy") flip_byte(entry.path(), 20);

@@ -25,6 +25,7 @@ TEST(PlanVerb, RefusesRanksWithoutAnInstanceAndSizesThatAreNone) {
   EXPECT_EQ(ranks.code, 78);
   EXPECT_NE(ranks.text.find("8 lanes"), std::string::npos) << ranks.text;
   EXPECT_EQ(test::deltazero("plan nano --no-time --memory much").code, 64);
+  EXPECT_EQ(test::deltazero("plan nano --no-time --memory 24").code, 64);  // of what?
   EXPECT_EQ(test::deltazero("plan no-such-file.yaml --no-time").code, 66);
 }
 

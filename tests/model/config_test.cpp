@@ -109,6 +109,8 @@ TEST(HfConfig, RefusesWhatItWouldComputeWrongly) {
   }
   Json json = olmo3_7b();
   json["hidden_size"] = json["intermediate_size"] = 1 << 30;
+  EXPECT_NE(error_of(json).find("head_dim"), std::string::npos) << error_of(json);  // hidden_size over the heads
+  json["head_dim"] = 128;
   EXPECT_NE(error_of(json).find("parameters together"), std::string::npos) << error_of(json);
   EXPECT_THROW(from_hf_json("[1", "config.json"), DataError);
   EXPECT_THROW(from_hf_json(std::string(100000, '['), "config.json"), DataError);
