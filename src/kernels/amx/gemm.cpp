@@ -98,8 +98,8 @@ class Asker {
 constexpr int64_t kNearBlocks = 16;
 
 // A tile from L1 takes 8 cycles, one from L2 about 20, TDPBF16PS 16: half of the loads from L1 are enough. A's panel meets one panel of B after the
-// other, so L1 keeps its first blocks; TILELOADDT1 reads everything else past L1, where it would push them out. 2.1 cycles above the peak's 14.6 at
-// 256 k, 0.9 at 768 (in ticks of the time stamp counter), 6 to 8 with TILELOADD alone.
+// other, so L1 keeps its first blocks; TILELOADDT1 reads everything else past L1, where it would push them out. 2.3 ticks above the peak's 14.6 at
+// 256 k, 1.0 at 768 (of the time stamp counter); with TILELOADD alone 4 and 8.
 void multiply_tile(const GemmTile& t) {
   constexpr int64_t kRowBytes = kCols * 4;
   float* const lower = t.tile + 16 * kCols;
