@@ -2,6 +2,7 @@
 #include "cli/bench.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
 #include "cli/cli.h"
 
@@ -16,6 +17,7 @@ std::string seconds_in_an_hour(const std::string& text) {
 void add_bench(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("bench", "speed of a part of the program on this machine");
   verb->require_subcommand(1);
+  verb->preparse_callback([](size_t) { std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ); });  // a row is seen when it is measured, in a pipe too
   add_bench_attention(*verb);
   add_bench_decode(*verb);
   add_bench_gemm(*verb);

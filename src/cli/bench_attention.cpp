@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -143,7 +142,6 @@ void run(const Options& options) {
                row.heads == row.kv_heads ? fmt::format("{}", row.heads) : fmt::format("{}/{}", row.heads, row.kv_heads), row.head_dim,
                row.window == 0 ? "full" : fmt::format("{}", row.window), 1e3 * result.forward_s, 1e3 * result.backward_s, result.forward_gflops,
                result.backward_gflops, result.gflops, result.peak, 100 * result.gflops / result.peak);
-    std::fflush(stdout);
   }
   if (options.json) {
     const nlohmann::json record = {{"unit", "GFLOP/s"}, {"isa", isa}, {"dtype", options.dtype}, {"threads", options.threads}, {"rows", records}};

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -140,7 +139,6 @@ void run(const Options& options) {
     } else {
       fmt::print("{:<48}{:>10.1f}{:>9.1f}{:>9.1f}{:>7.0f}%{:>14.1f}\n", one.name, 1e-6 * one.bytes, result.gbps, result.copy_gbps,
                  100 * result.gbps / result.copy_gbps, result.cached_gbps);
-      std::fflush(stdout);
     }
   }
   if (options.json) {

@@ -95,8 +95,7 @@ int run(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     print_error(
         "out of memory: what was asked for does not fit. To train, model, moments, gradients and the activations of a micro-batch must: take a "
-        "smaller "
-        "model, or topology.micro_batch=1");
+        "smaller model, or topology.micro_batch=1");
     return static_cast<int>(ExitCode::kConfig);
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) return flushed(0);  // the library that prints threw

@@ -101,8 +101,8 @@ class HeldProduct {
         next_(new std::atomic<int64_t>[static_cast<size_t>(held_.parts())]) {
     for (int64_t part = 0; part < held_.parts(); ++part) next_[static_cast<size_t>(part)] = 0;
     if (a_held_ && held_.parts() > 1) {
-      const int64_t pieces_of_all = passing_.parts() * pieces(passing_.step, piece_lanes()) * blocks_.parts();
-      shared_.make_room(pieces_of_all, round_up(piece_lanes(), form_.cols) * blocks_.step * job.lane_bytes(), thread_memory.shared);
+      shared_.make_room(passing_.parts() * pieces_of_item() * blocks_.parts(), round_up(piece_lanes(), form_.cols) * blocks_.step * job.lane_bytes(),
+                        thread_memory.shared);
     }
   }
 
@@ -127,6 +127,7 @@ class HeldProduct {
   }
 
  private:
+  using Target = typename GemmJob<T>::Target;
   static constexpr int64_t kSize = sizeof(T), kFloat = sizeof(float);
 
   const PackSide& held_side() const { return a_held_ ? job_.a_pack : job_.b_pack; }
@@ -156,6 +157,7 @@ class HeldProduct {
     return std::min(stays ? kShortRange : kLongRange, round_up(even, kLaneUnit));
   }
   int64_t piece_lanes() const { return std::min(lanes_in(kPieceQuarters), kShortRange); }
+  int64_t pieces_of_item() const { return pieces(passing_.step, piece_lanes()); }
 
   int64_t a_row_bytes() const { return job_.a.lane_stride * kSize; }
   bool direct() const { return job_.map.whole() && a_row_bytes() % kSetStride != 0; }
@@ -202,7 +204,7 @@ class HeldProduct {
     const Range blocks = blocks_[k];
     if (shared_.empty()) return pack(job_.b_pack, job_.b, cols, blocks, thread_memory.passing);
     const int64_t item = cols.begin / passing_.step, in_item = cols.begin % passing_.step / piece_lanes();
-    const int64_t index = (item * pieces(passing_.step, piece_lanes()) + in_item) * blocks_.parts() + k;
+    const int64_t index = (item * pieces_of_item() + in_item) * blocks_.parts() + k;
     const auto pack_piece = [&](std::byte* bytes) {
       pack_chunk(job_.b_pack, job_.b, job_.map, cols.begin, cols.size, blocks.begin, blocks.size, bytes);
     };
@@ -257,16 +259,11 @@ class HeldProduct {
         const int64_t asked = (i * b.count + j) * ahead_rows;
         tile.ahead.first = static_cast<const std::byte*>(ahead.first) + asked * ahead.stride;
         tile.ahead.rows = std::clamp<int64_t>(ahead.rows - asked, 0, ahead_rows);
-        tile.output =
-            last ? job_.output_lines(row, col, rows)
-                 : GemmAhead{.first = sums.at(row, col), .stride = sums.stride * kFloat, .rows = rows, .lines = pieces(cols * kFloat, kLine)};
+        const Target to = last ? job_.target(row, col) : Target{{.out = sums.at(row, col), .stride = sums.stride}, form_.keep, kFloat};
+        tile.output = {.first = to.store.out, .stride = to.store.stride * to.size, .rows = rows, .lines = pieces(cols * to.size, kLine)};
         if (!tile.fresh) load_tile(from.at(row, col), from.stride, rows, cols, form_, tile.tile);
         form_.multiply_tile(tile);
-        if (last) {
-          job_.finish(row, col, tile.tile);
-        } else {
-          form_.keep({.out = sums.at(row, col), .stride = sums.stride}, tile.tile, form_.cols, rows, cols);
-        }
+        to.finish(to.store, tile.tile, form_.cols, rows, cols);
       }
     }
   }

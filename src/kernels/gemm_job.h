@@ -47,28 +47,28 @@ struct GemmJob {
   int64_t tile() const { return form.rows * form.cols; }
   int64_t lane_bytes() const { return form.a_block / form.rows; }  // of one packed lane of a 32-block
 
-  // Where finish() writes `rows` rows of the tile at (row, col).
-  GemmAhead output_lines(int64_t row, int64_t col, int64_t rows) const {
-    const bool out = product.out != nullptr;
-    const int64_t size = static_cast<int64_t>(out ? sizeof(T) : sizeof(float));
-    const int64_t stride = out ? product.out_stride : product.acc_stride, cols = std::min(form.cols, product.n - col);
-    const void* const first = out ? static_cast<const void*>(product.out + row * stride + col) : product.acc + row * stride + col;
-    return {.first = first, .stride = stride * size, .rows = rows, .lines = pieces(cols * size, kLine)};
+  // Where a finished tile goes: the product's output, or its accumulators.
+  struct Target {
+    GemmStore store;
+    GemmForm::Finish finish;
+    int64_t size;  // bytes of an element
+  };
+  Target target(int64_t row, int64_t col) const {
+    if (product.out == nullptr) {
+      return {{.out = product.acc + row * product.acc_stride + col, .stride = product.acc_stride, .add = product.join}, form.keep, sizeof(float)};
+    }
+    return {{.out = product.out + row * product.out_stride + col,
+             .stride = product.out_stride,
+             .bias = product.bias == nullptr ? nullptr : product.bias + col,
+             .add = product.add_to_out},
+            form.finish,
+            sizeof(T)};
   }
 
-  // The tile at (row, col), finished, to the product's output or its accumulators.
+  // The tile at (row, col) to where it goes.
   void finish(int64_t row, int64_t col, const float* tile) const {
-    const int64_t rows = std::min(form.rows, product.m - row), cols = std::min(form.cols, product.n - col);
-    if (product.out == nullptr) {
-      form.keep({.out = product.acc + row * product.acc_stride + col, .stride = product.acc_stride, .add = product.join}, tile, form.cols, rows,
-                cols);
-      return;
-    }
-    form.finish({.out = product.out + row * product.out_stride + col,
-                 .stride = product.out_stride,
-                 .bias = product.bias == nullptr ? nullptr : product.bias + col,
-                 .add = product.add_to_out},
-                tile, form.cols, rows, cols);
+    const Target to = target(row, col);
+    to.finish(to.store, tile, form.cols, std::min(form.rows, product.m - row), std::min(form.cols, product.n - col));
   }
 };
 
